@@ -1,0 +1,50 @@
+#pragma once
+
+#include <petscmat.h>
+
+// tcbound: PETSc matrices that move as few bytes as they can and report where each of their kernels stands on the roofline.
+// Real double scalars; PetscInt of either width.
+
+#define MATAIJTCBOUND "aijtcbound"       // seqaijtcbound on one rank, mpiaijtcbound on several
+#define MATSEQAIJTCBOUND "seqaijtcbound" // a MATSEQAIJ whose products run on tcbound's kernels
+#define MATMPIAIJTCBOUND "mpiaijtcbound" // a MATMPIAIJ whose two blocks are MATSEQAIJTCBOUND
+
+// What a matrix really runs and what that costs, summed over its ranks.
+typedef struct {
+  char           kernel[64]; // resolved name, such as spmv/csr/cuda_core; "mixed" where ranks differ
+  char           format[32];
+  char           backend[32];
+  PetscInt64     rows, columns, nonzeros; // global
+  PetscLogDouble stored_bytes;            // matrix bytes that one product reads
+  PetscLogDouble moved_bytes;             // bytes of one product y = A x, vectors included
+  PetscLogDouble useful_flops;            // of one product
+  PetscLogDouble setup_seconds;           // time to build the format, the slowest rank's
+} MatTCBoundInfo;
+
+// Registers the types and the log for an application that links libtcbound. Call after PetscInitialize(); with
+// -dll_append libtcbound.so it is not needed. More calls do nothing.
+PETSC_EXTERN PetscErrorCode TCBoundInitialize(void);
+
+// Builds the matrix's format now if its first product has not done so, and tells what it is. Collective.
+PETSC_EXTERN PetscErrorCode MatTCBoundGetInfo(Mat A, MatTCBoundInfo *info);
+
+// The backend for the products that follow: auto, host, cuda_core, cusparse (as -mat_tcbound_backend). Logically collective.
+PETSC_EXTERN PetscErrorCode MatTCBoundSetBackend(Mat A, const char backend[]);
+
+// The format for the products that follow: auto, csr (as -mat_tcbound_format). Logically collective.
+PETSC_EXTERN PetscErrorCode MatTCBoundSetFormat(Mat A, const char format[]);
+
+// Names of all kernels of an operation ("spmv") that this build lists, in a fixed order. Not collective.
+PETSC_EXTERN PetscErrorCode TCBoundGetKernels(const char op[], PetscInt *n, const char *const *names[]);
+
+// Whether a kernel can run this matrix on every rank; if not, *why_not holds a reason (valid until the next call on this
+// process), else NULL. Collective.
+PETSC_EXTERN PetscErrorCode MatTCBoundCheckKernel(Mat A, const char kernel[], PetscBool *can_run, const char *why_not[]);
+
+// Sum over the communicator's ranks of the measured bandwidth ceiling of the memory that `memtype` names, in bytes per second
+// (y = q x on arrays several times the last-level cache). Ranks that share a device or a host measure at the same time and
+// so share it. Collective; measured at the first call and kept.
+PETSC_EXTERN PetscErrorCode TCBoundGetBandwidth(MPI_Comm comm, PetscMemType memtype, PetscLogDouble *bytes_per_second);
+
+// Whether this process can use a CUDA device with tcbound; if not, *why_not (may be NULL) says what is missing. Not collective.
+PETSC_EXTERN PetscErrorCode TCBoundHasDevice(PetscBool *has, const char *why_not[]);

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "executor.h"
+#include "problem.h"
+#include "work.h"
+
+namespace tcbound {
+
+// z = alpha op(A) x + beta y, op(A) = A or its transpose. y may be z and is not read when beta is 0 (it may then be null);
+// x must not overlap z. Pointers lie in the executor's memory and are aligned to 8 bytes, no more.
+struct Product {
+  bool          transpose = false;
+  double        alpha = 1.0;
+  double        beta = 0.0;
+  const double *x = nullptr;
+  const double *y = nullptr;
+  double       *z = nullptr;
+};
+
+// A matrix as one executor stores it. Built by Kernel::build from a Problem; a host format may borrow the Problem's arrays,
+// which then must outlive it.
+class Format {
+public:
+  virtual ~Format() = default;
+  virtual const char *name() const = 0;
+
+  // New values on the same pattern, in the order of the CSR that the format was built from.
+  virtual void refill(Executor &executor, const double *values, MemorySpace space) = 0;
+
+  // d[i] = a_ii, 0 where it is not stored or lies outside the matrix, for i < rows.
+  virtual void diagonal(Executor &executor, double *d) = 0;
+
+  // Counted from the arrays actually built. accumulate: beta is not 0, so y is read too.
+  virtual Work         work(bool transpose, bool accumulate) const = 0;
+  virtual std::int64_t stored_bytes() const = 0; // memory that the format occupies beyond borrowed arrays
+};
+
+// An operation on a format by a backend, such as spmv/csr/cuda_core. Stateless: one object per row of list.def.
+class Kernel {
+public:
+  Kernel(const char *op, const char *format, const char *backend)
+    : op_(op), format_(format), backend_(backend), name_(op_ + "/" + format_ + "/" + backend_) {}
+  virtual ~Kernel() = default;
+
+  const std::string &op() const { return op_; }
+  const std::string &format() const { return format_; }
+  const std::string &backend() const { return backend_; }
+  const std::string &name() const { return name_; }
+
+  virtual MemorySpace space() const = 0; // where it runs
+
+  // Empty when the kernel can run this problem on this device, else the reason why not, as a clause ("there are ...").
+  virtual std::string check(const Device &device, const Problem &problem) const = 0;
+
+  // The work of the format that build() would make, without building it.
+  virtual Work predict(const Problem &problem, bool transpose, bool accumulate) const = 0;
+
+  virtual std::unique_ptr<Format> build(Executor &executor, const Problem &problem) const = 0;
+
+  // In stream order. The first transposed product may build what it needs inside the format.
+  virtual void apply(Executor &executor, Format &format, const Product &product) const = 0;
+
+private:
+  std::string op_, format_, backend_, name_;
+};
+
+// Every kernel of list.def, in that order. A kernel that this build left out (no CUDA toolkit) is listed all the same; its
+// check() says so.
+const std::vector<const Kernel *> &all_kernels();
+
+// The kernel of that name ("spmv/csr/host"), or null.
+const Kernel *find_kernel(const std::string &name);
+
+} // namespace tcbound

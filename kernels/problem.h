@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+
+namespace tcbound {
+
+enum class MemorySpace { host, cuda };
+
+// A borrowed array of 32- or 64-bit integers (PETSc's PetscInt has either width).
+struct IndexView {
+  const void *data = nullptr;
+  int         bytes = 4; // of one element: 4 or 8
+
+  std::int64_t operator[](std::int64_t i) const {
+    return bytes == 4 ? static_cast<const std::int32_t *>(data)[i] : static_cast<const std::int64_t *>(data)[i];
+  }
+};
+
+// A borrowed FP64 matrix in compressed sparse row form: row i holds the entries row_offsets[i] .. row_offsets[i+1]-1 of
+// columns and values. Columns are 0-based, sorted within a row and without duplicates. All three arrays lie in `space`.
+struct CsrView {
+  std::int64_t  rows = 0;
+  std::int64_t  columns_count = 0;
+  std::int64_t  nonzeros = 0;
+  IndexView     row_offsets; // rows + 1 elements
+  IndexView     columns;     // nonzeros elements
+  const double *values = nullptr;
+  MemorySpace   space = MemorySpace::host;
+};
+
+// What a kernel is asked to work on. One member per operation: SpMV uses csr.
+struct Problem {
+  CsrView csr;
+};
+
+} // namespace tcbound

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstdint>
+
+namespace tcbound {
+
+// What one application of a kernel costs.
+struct Work {
+  std::int64_t useful_flops = 0;     // W: floating-point operations that the result needs
+  std::int64_t issued_flops = 0;     // operations that the kernel really issues; issued/useful is rho
+  std::int64_t bytes = 0;            // Q: bytes that the kernel's stored arrays and vectors occupy, each counted once
+  std::int64_t compulsory_bytes = 0; // the least that any kernel on this format must move
+
+  bool operator==(const Work &o) const {
+    return useful_flops == o.useful_flops && issued_flops == o.issued_flops && bytes == o.bytes &&
+           compulsory_bytes == o.compulsory_bytes;
+  }
+};
+
+} // namespace tcbound
