@@ -1,0 +1,235 @@
+// End to end in PETSc: MatMult and an iteration of CG with Jacobi for aijtcbound's backends, against PETSc's own GPU types.
+#include <petscdevice.h>
+#include <petscksp.h>
+#include <petsctime.h>
+#include <tcbound.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "matrices.h"
+#include "results.h"
+
+namespace {
+
+using tcbound::bench::Line;
+
+struct Options {
+  std::vector<std::string>   cases = {"poisson7-256", "poisson27-160", "poisson7-64"};
+  int                        repeats = 15;
+  tcbound::bench::Provenance provenance;
+};
+
+struct Type {
+  const char *label, *mat_type, *backend; // backend: NULL for PETSc's own types
+};
+
+const Type types[] = {
+  {"petsc/aijcusparse", MATAIJCUSPARSE, nullptr},
+  {"petsc/sellcuda", MATSEQSELLCUDA, nullptr},
+  {"aijtcbound/csr/cuda_core", MATAIJTCBOUND, "cuda_core"},
+  {"aijtcbound/csr/cusparse", MATAIJTCBOUND, "cusparse"},
+};
+
+double median(std::vector<double> v) {
+  std::nth_element(v.begin(), v.begin() + v.size() / 2, v.end());
+  return v[v.size() / 2];
+}
+
+PetscErrorCode Synchronize(void) {
+  PetscDeviceContext context;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscDeviceContextGetCurrentContext(&context));
+  PetscCall(PetscDeviceContextSynchronize(context));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MakeMatrix(Mat A, const Type &type, Mat *B) {
+  PetscFunctionBeginUser;
+  if (!strcmp(type.mat_type, MATSEQSELLCUDA)) {
+    PetscCall(MatConvert(A, MATSELL, MAT_INITIAL_MATRIX, B));
+    PetscCall(MatConvert(*B, MATSEQSELLCUDA, MAT_INPLACE_MATRIX, B));
+  } else
+    PetscCall(MatConvert(A, type.mat_type, MAT_INITIAL_MATRIX, B));
+  if (type.backend) PetscCall(MatTCBoundSetBackend(*B, type.backend));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+// Median over repeats of the time of one product within a batch that ends with a device sync.
+PetscErrorCode TimeMult(Mat A, Vec x, Vec y, int repeats, double *microseconds) {
+  std::vector<double> times;
+  PetscLogDouble      start, end;
+  const int           batch = 20;
+
+  PetscFunctionBeginUser;
+  for (int w = 0; w < 5; w++) PetscCall(MatMult(A, x, y));
+  for (int r = 0; r < repeats; r++) {
+    PetscCall(Synchronize());
+    PetscCall(PetscTime(&start));
+    for (int b = 0; b < batch; b++) PetscCall(MatMult(A, x, y));
+    PetscCall(Synchronize());
+    PetscCall(PetscTime(&end));
+    times.push_back(1e6 * (end - start) / batch);
+  }
+  *microseconds = median(times);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+// The same for one CG iteration: 100 iterations, converged or not.
+PetscErrorCode TimeCG(Mat A, Vec b, Vec x, int repeats, double *microseconds) {
+  KSP                 ksp;
+  PC                  pc;
+  std::vector<double> times;
+  PetscLogDouble      start, end;
+  const PetscInt      iterations = 100;
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPCreate(PetscObjectComm((PetscObject)A), &ksp));
+  PetscCall(KSPSetType(ksp, KSPCG));
+  PetscCall(KSPGetPC(ksp, &pc));
+  PetscCall(PCSetType(pc, PCJACOBI));
+  PetscCall(KSPSetOperators(ksp, A, A));
+  PetscCall(KSPSetConvergenceTest(ksp, KSPConvergedSkip, NULL, NULL));
+  PetscCall(KSPSetTolerances(ksp, PETSC_CURRENT, PETSC_CURRENT, PETSC_CURRENT, iterations));
+  PetscCall(KSPSolve(ksp, b, x));
+  for (int r = 0; r < repeats; r++) {
+    PetscCall(Synchronize());
+    PetscCall(PetscTime(&start));
+    PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(Synchronize());
+    PetscCall(PetscTime(&end));
+    times.push_back(1e6 * (end - start) / iterations);
+  }
+  PetscCall(KSPDestroy(&ksp));
+  *microseconds = median(times);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+// Relative difference from the product of PETSc's host AIJ.
+PetscErrorCode CheckMult(Mat A, Vec x, Vec y, Vec expected, PetscReal *error) {
+  PetscReal norm;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecSet(y, PETSC_MAX_REAL));
+  PetscCall(MatMult(A, x, y));
+  PetscCall(VecAXPY(y, -1.0, expected));
+  PetscCall(VecNorm(y, NORM_INFINITY, error));
+  PetscCall(VecNorm(expected, NORM_INFINITY, &norm));
+  *error /= norm;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode Report(const Options &options, std::vector<Line> &lines) {
+  PetscFunctionBeginUser;
+  for (const char *op : {"MatMult", "CG+Jacobi iteration"}) {
+    const Line *baseline = nullptr; // the faster of PETSc's own
+    for (const Line &l : lines)
+      if (l.op == op && l.kernel.rfind("petsc/", 0) == 0 && (!baseline || l.time_us < baseline->time_us)) baseline = &l;
+    for (Line &l : lines) {
+      if (l.op != op) continue;
+      l.baseline = baseline->kernel;
+      l.baseline_time_us = baseline->time_us;
+      PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-14s %-20s %-26s %9.2f us %8.1f GB/s %6.3f of the roof, %6.3f x %s\n",
+                            l.name.c_str(), op, l.kernel.c_str(), l.time_us, l.gbps(), l.roof_fraction(), l.ratio(),
+                            l.baseline.c_str()));
+      try {
+        append(options.provenance, l);
+      } catch (const std::exception &e) {
+        SETERRQ(PETSC_COMM_SELF, PETSC_ERR_FILE_WRITE, "%s", e.what());
+      }
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode RunCase(const std::string &name, const Options &options, double roof, const char device[]) {
+  const std::size_t            dash = name.find('-');
+  const tcbound::bench::Matrix m = tcbound::bench::make_case(name.substr(0, dash), std::stoll(name.substr(dash + 1)));
+  std::vector<PetscInt>        i(m.offsets.begin(), m.offsets.end()), j(m.columns.begin(), m.columns.end());
+  const PetscInt               n = static_cast<PetscInt>(m.rows);
+  const std::int64_t           csr_bytes = 12 * m.nonzeros() + 4 * (m.rows + 1), vector_bytes = 8 * m.rows;
+  Mat                          A, B;
+  Vec                          x, y, expected, host_x, host_y;
+  PetscRandom                  random;
+  std::vector<Line>            lines;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreateSeqAIJWithArrays(PETSC_COMM_SELF, n, n, i.data(), j.data(), const_cast<double *>(m.values.data()), &A));
+  PetscCall(VecCreateSeqCUDA(PETSC_COMM_SELF, n, &x));
+  PetscCall(VecDuplicate(x, &y));
+  PetscCall(VecDuplicate(x, &expected));
+  PetscCall(MatCreateVecs(A, &host_x, &host_y));
+  PetscCall(PetscRandomCreate(PETSC_COMM_SELF, &random));
+  PetscCall(VecSetRandom(host_x, random));
+  PetscCall(PetscRandomDestroy(&random));
+  PetscCall(VecCopy(host_x, x));
+  PetscCall(MatMult(A, host_x, host_y));
+  PetscCall(VecCopy(host_y, expected));
+  for (const Type &type : types) {
+    PetscReal error;
+    Line      line;
+
+    PetscCall(MakeMatrix(A, type, &B));
+    PetscCall(CheckMult(B, x, y, expected, &error));
+    PetscCheck(error < 1e-13, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s differs from aij by %g on %s", type.label, (double)error,
+               name.c_str());
+    line.name = name;
+    line.kernel = type.label;
+    line.device = device;
+    line.repeats = options.repeats;
+    line.roof = roof;
+    line.op = "MatMult";
+    line.bytes = csr_bytes + 2 * vector_bytes;
+    line.useful_flops = 2 * m.nonzeros();
+    PetscCall(TimeMult(B, x, y, options.repeats, &line.time_us));
+    lines.push_back(line);
+    line.op = "CG+Jacobi iteration";
+    // PETSc's unfused CG: dot 2 (2 vectors read), norm 1, axpy 2 (2 read, 1 written), aypx 1 (the same), pointwise product 1.
+    line.bytes += vector_bytes * (2 * 2 + 1 + 2 * 3 + 3 + 3);
+    line.useful_flops += m.rows * (2 * 2 + 2 + 2 * 2 + 2 + 1);
+    PetscCall(TimeCG(B, expected, y, std::min(options.repeats, 5), &line.time_us));
+    line.repeats = std::min(options.repeats, 5);
+    lines.push_back(line);
+    PetscCall(MatDestroy(&B));
+  }
+  PetscCall(Report(options, lines));
+  for (Vec *v : {&x, &y, &expected, &host_x, &host_y}) PetscCall(VecDestroy(v));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode Run(const Options &options) {
+  PetscBool      has;
+  const char    *why_not;
+  PetscLogDouble roof;
+  const char    *device;
+
+  PetscFunctionBeginUser;
+  PetscCall(TCBoundHasDevice(&has, &why_not));
+  PetscCheck(has, PETSC_COMM_SELF, PETSC_ERR_SUP, "This benchmark compares GPU types: %s", why_not);
+  PetscCall(TCBoundGetDeviceName(&device));
+  PetscCall(TCBoundGetBandwidth(PETSC_COMM_SELF, PETSC_MEMTYPE_CUDA, &roof));
+  PetscCall(PetscPrintf(PETSC_COMM_SELF, "%s: y = q x at %.0f GB/s\n", device, 1e-9 * roof));
+  for (const std::string &name : options.cases) PetscCall(RunCase(name, options, roof, device));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  Options  options;
+  CLI::App app("Times MatMult and CG with aijtcbound and with PETSc's GPU matrix types");
+  app.allow_extras(); // PETSc's options
+  app.add_option("--case", options.cases, "Matrices, as name-size")->delimiter(',')->capture_default_str();
+  app.add_option("--repeats", options.repeats, "Timed batches")->check(CLI::Range(3, 1000))->capture_default_str();
+  options.provenance.add_options(app);
+  options.provenance.argv.assign(argv, argv + argc);
+  CLI11_PARSE(app, argc, argv);
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
+  PetscCall(TCBoundInitialize());
+  PetscCall(Run(options));
+  PetscCall(PetscFinalize());
+  return 0;
+}

@@ -1,0 +1,177 @@
+// One CUDA device as an executor: plain device memory and a stream.
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "../executor.h"
+#include "error.h"
+
+namespace tcbound {
+namespace {
+
+constexpr std::size_t allocation_unit = 256; // bytes; cudaMalloc's own alignment
+
+// One element a thread: the launch that measured the copy ceiling of FACTS.md.
+__global__ void scale_pairs(const double2 *__restrict__ x, double2 *__restrict__ y, double q, std::int64_t size) {
+  const std::int64_t i = blockIdx.x * static_cast<std::int64_t>(blockDim.x) + threadIdx.x;
+  if (i < size) {
+    const double2 v = x[i];
+    y[i] = make_double2(q * v.x, q * v.y);
+  }
+}
+
+class CudaInterval final : public Interval {
+public:
+  explicit CudaInterval(Executor &executor) : executor_(executor) {
+    TCBOUND_CUDA(cudaEventCreate(&begin_));
+    const cudaError_t status = cudaEventCreate(&end_);
+    if (status != cudaSuccess) {
+      cudaEventDestroy(begin_);
+      TCBOUND_CUDA(status);
+    }
+  }
+  ~CudaInterval() override {
+    cudaEventDestroy(begin_);
+    cudaEventDestroy(end_);
+  }
+  void begin() override {
+    ended_ = false;
+    TCBOUND_CUDA(cudaEventRecord(begin_, static_cast<cudaStream_t>(executor_.stream())));
+  }
+  void end() override {
+    TCBOUND_CUDA(cudaEventRecord(end_, static_cast<cudaStream_t>(executor_.stream())));
+    ended_ = true;
+  }
+  bool ready() override {
+    if (!ended_) return false;
+    const cudaError_t status = cudaEventQuery(end_);
+    if (status == cudaErrorNotReady) return false;
+    TCBOUND_CUDA(status);
+    return true;
+  }
+  double seconds() override {
+    float milliseconds = 0.0F;
+    TCBOUND_CUDA(cudaEventSynchronize(end_));
+    TCBOUND_CUDA(cudaEventElapsedTime(&milliseconds, begin_, end_));
+    return 1e-3 * static_cast<double>(milliseconds);
+  }
+
+private:
+  Executor   &executor_;
+  cudaEvent_t begin_ = nullptr, end_ = nullptr;
+  bool        ended_ = false;
+};
+
+class CudaExecutor final : public Executor {
+public:
+  explicit CudaExecutor(int device) {
+    cudaDeviceProp properties;
+    TCBOUND_CUDA(cudaSetDevice(device));
+    TCBOUND_CUDA(cudaGetDeviceProperties(&properties, device));
+    device_.space = MemorySpace::cuda;
+    device_.name = properties.name;
+    device_.compute_major = properties.major;
+    device_.compute_minor = properties.minor;
+    device_.multiprocessors = properties.multiProcessorCount;
+    device_.memory_bytes = properties.totalGlobalMem;
+    device_.l2_bytes = static_cast<std::size_t>(properties.l2CacheSize);
+    device_.shared_bytes = properties.sharedMemPerBlockOptin;
+  }
+
+  const Device &device() const override { return device_; }
+
+  // One unit more than asked for, rounded up: kernels read whole 16-byte pieces and may so pass the end of an array.
+  void *allocate(std::size_t bytes) override {
+    void             *memory = nullptr;
+    const std::size_t padded = (bytes + allocation_unit - 1) / allocation_unit * allocation_unit + allocation_unit;
+    const cudaError_t status = padded > bytes ? cudaMalloc(&memory, padded) : cudaErrorMemoryAllocation;
+    if (status == cudaErrorMemoryAllocation) {
+      std::size_t available = 0, total = 0;
+      cudaGetLastError();
+      cudaMemGetInfo(&available, &total);
+      throw Error(ErrorCode::out_of_memory, "cannot allocate " + std::to_string(bytes) + " bytes on " + device_.name + "; " +
+                                              std::to_string(available) + " of " + std::to_string(total) + " are free");
+    }
+    TCBOUND_CUDA(status);
+    return memory;
+  }
+
+  void release(void *memory) noexcept override { cudaFree(memory); }
+
+  void copy(void *to, MemorySpace to_space, const void *from, MemorySpace from_space, std::size_t bytes) override {
+    if (bytes == 0) return;
+    const bool to_host = to_space == MemorySpace::host, from_host = from_space == MemorySpace::host;
+    const auto kind = to_host ? (from_host ? cudaMemcpyHostToHost : cudaMemcpyDeviceToHost)
+                              : (from_host ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToDevice);
+    TCBOUND_CUDA(cudaMemcpyAsync(to, from, bytes, kind, stream_));
+    if (to_host || from_host) synchronize();
+  }
+
+  void  synchronize() override { TCBOUND_CUDA(cudaStreamSynchronize(stream_)); }
+  void  set_stream(void *stream) override { stream_ = static_cast<cudaStream_t>(stream); }
+  void *stream() const override { return stream_; }
+
+  std::unique_ptr<Interval> interval() override { return std::make_unique<CudaInterval>(*this); }
+
+  double measure_bandwidth() override;
+
+private:
+  Device       device_;
+  cudaStream_t stream_ = nullptr;
+};
+
+double CudaExecutor::measure_bandwidth() {
+  std::size_t available = 0, total = 0;
+  TCBOUND_CUDA(cudaMemGetInfo(&available, &total));
+  // 1 GiB an array is 17 times the L2 of an H200; beside a large problem a quarter of what is left has to do.
+  const std::size_t  bytes = std::min(std::size_t(1) << 30, available / 4) / sizeof(double2) * sizeof(double2);
+  const std::int64_t size = static_cast<std::int64_t>(bytes / sizeof(double2));
+  if (size == 0) throw Error(ErrorCode::out_of_memory, "no free memory on " + device_.name + " to measure its bandwidth with");
+  Array<double2> x(*this, size), y(*this, size);
+  CudaInterval   interval(*this);
+  TCBOUND_CUDA(cudaMemsetAsync(x.data(), 0, bytes, stream_));
+  std::vector<double> times;
+  const int           threads = 256, warm_up = 2, passes = 7;
+  for (int pass = 0; pass < warm_up + passes; ++pass) {
+    interval.begin();
+    scale_pairs<<<static_cast<unsigned>((size + threads - 1) / threads), threads, 0, stream_>>>(x.data(), y.data(), 1.5, size);
+    TCBOUND_LAUNCHED();
+    interval.end();
+    const double seconds = interval.seconds();
+    if (pass >= warm_up) times.push_back(seconds);
+  }
+  std::nth_element(times.begin(), times.begin() + passes / 2, times.end());
+  return 2.0 * static_cast<double>(bytes) / times[passes / 2];
+}
+
+} // namespace
+
+int cuda_device_count(std::string *why_not) {
+  int               count = 0;
+  const cudaError_t status = cudaGetDeviceCount(&count);
+  if (status == cudaSuccess && count > 0) return count;
+  cudaGetLastError(); // a machine without a device is no error of the next CUDA call
+  if (why_not) {
+    if (status == cudaSuccess || status == cudaErrorNoDevice) {
+      *why_not = "this machine has no CUDA device that this process may use";
+    } else if (status == cudaErrorInsufficientDriver) {
+      *why_not = "there is no CUDA driver on this machine, or it is older than the CUDA runtime of this library";
+    } else {
+      *why_not = std::string("CUDA reports: ") + cudaGetErrorString(status);
+    }
+  }
+  return 0;
+}
+
+std::unique_ptr<Executor> make_cuda_executor(int device) {
+  std::string why_not;
+  const int   count = cuda_device_count(&why_not);
+  if (count == 0) throw Error(ErrorCode::unsupported, why_not);
+  if (device < 0 || device >= count)
+    throw Error(ErrorCode::invalid,
+                "there is no CUDA device " + std::to_string(device) + ": the devices are 0 to " + std::to_string(count - 1));
+  return std::make_unique<CudaExecutor>(device);
+}
+
+} // namespace tcbound

@@ -1,0 +1,157 @@
+// spmv/csr/cusparse: NVIDIA's library on the same arrays, the baseline.
+//
+// CUSPARSE_SPMV_CSR_ALG2 only: its documentation (cusparseSpMV, "Algorithms") promises bitwise the same result in every run
+// for a product that is not transposed, and says of CSR_ALG1 that results may differ slightly between runs. A transposed
+// product is plain on the stored transpose, so it has the promise too.
+#include <utility>
+
+#include "cuda/error.h"
+#include "cuda_core_tuning.h"
+#include "device_format.h"
+
+namespace tcbound {
+namespace csr {
+namespace {
+
+__global__ void scale_or_clear(const double *y, double beta, double *z, std::int64_t size) {
+  const std::int64_t i = blockIdx.x * static_cast<std::int64_t>(blockDim.x) + threadIdx.x;
+  if (i < size) z[i] = beta == 0.0 ? 0.0 : beta * y[i];
+}
+
+struct Destroy {
+  void operator()(cusparseContext *handle) const { cusparseDestroy(handle); }
+  void operator()(cusparseSpMatDescr *matrix) const { cusparseDestroySpMat(matrix); }
+  void operator()(cusparseDnVecDescr *vector) const { cusparseDestroyDnVec(vector); }
+};
+template <class T> using Owned = std::unique_ptr<T, Destroy>;
+
+Owned<cusparseContext> make_handle() {
+  cusparseHandle_t handle = nullptr;
+  TCBOUND_CUSPARSE(cusparseCreate(&handle));
+  return Owned<cusparseContext>(handle);
+}
+
+Owned<cusparseDnVecDescr> make_vector(std::int64_t size, const double *values) {
+  cusparseDnVecDescr_t vector = nullptr;
+  TCBOUND_CUSPARSE(cusparseCreateDnVec(&vector, size, const_cast<double *>(values), CUDA_R_64F));
+  return Owned<cusparseDnVecDescr>(vector);
+}
+
+// cuSPARSE does not write to a matrix that it multiplies with, but its descriptor takes pointers to writable arrays.
+Owned<cusparseSpMatDescr> make_matrix(const DeviceArrays &a) {
+  cusparseSpMatDescr_t matrix = nullptr;
+  const auto           writable = [](const auto *data) { return const_cast<void *>(static_cast<const void *>(data)); };
+  TCBOUND_CUSPARSE(cusparseCreateCsr(&matrix, a.rows, a.columns_count, a.nonzeros, writable(a.narrow_offsets.data()),
+                                     writable(a.columns.data()), writable(a.values.data()), CUSPARSE_INDEX_32I,
+                                     CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO, CUDA_R_64F));
+  return Owned<cusparseSpMatDescr>(matrix);
+}
+
+// What cuSPARSE keeps for the matrix or for its transpose.
+struct Operation {
+  Owned<cusparseSpMatDescr> matrix;
+  Owned<cusparseDnVecDescr> x, z;
+  Array<char>               buffer;
+};
+
+class CusparseFormat final : public DeviceFormat {
+public:
+  CusparseFormat(Executor &executor, const CsrView &view, cusparseSpMVAlg_t algorithm)
+    : DeviceFormat(executor, view, false), algorithm_(algorithm), handle_(make_handle()) {}
+
+  std::int64_t stored_bytes() const override {
+    return DeviceFormat::stored_bytes() + operations_[0].buffer.bytes() + operations_[1].buffer.bytes();
+  }
+
+  void multiply(Executor &executor, const Product &p) {
+    const DeviceArrays &a = arrays(executor, p.transpose);
+    const auto          stream = static_cast<cudaStream_t>(executor.stream());
+    if (a.rows == 0) return;
+    if (a.nonzeros == 0) { // cuSPARSE refuses null arrays
+      const int      block = 256;
+      const unsigned grid = static_cast<unsigned>((a.rows + block - 1) / block);
+      scale_or_clear<<<grid, block, 0, stream>>>(p.y, p.beta, p.z, a.rows);
+      TCBOUND_LAUNCHED();
+      return;
+    }
+    Operation &operation = operations_[p.transpose];
+    TCBOUND_CUSPARSE(cusparseSetStream(handle_.get(), stream));
+    if (!operation.matrix) prepare(executor, a, operation, p);
+    if (p.beta != 0.0 && p.y != p.z)
+      executor.copy(p.z, MemorySpace::cuda, p.y, MemorySpace::cuda, static_cast<std::size_t>(a.rows) * sizeof(double));
+    TCBOUND_CUSPARSE(cusparseDnVecSetValues(operation.x.get(), const_cast<double *>(p.x)));
+    TCBOUND_CUSPARSE(cusparseDnVecSetValues(operation.z.get(), p.z));
+    TCBOUND_CUSPARSE(cusparseSpMV(handle_.get(), CUSPARSE_OPERATION_NON_TRANSPOSE, &p.alpha, operation.matrix.get(),
+                                  operation.x.get(), &p.beta, operation.z.get(), CUDA_R_64F, algorithm_,
+                                  operation.buffer.data()));
+  }
+
+private:
+  // Built apart and moved in at the end, so that a failure leaves nothing half made.
+  void prepare(Executor &executor, const DeviceArrays &a, Operation &operation, const Product &p) {
+    Operation   made;
+    std::size_t bytes = 0;
+    made.matrix = make_matrix(a);
+    made.x = make_vector(a.columns_count, p.x);
+    made.z = make_vector(a.rows, p.z);
+    TCBOUND_CUSPARSE(cusparseSpMV_bufferSize(handle_.get(), CUSPARSE_OPERATION_NON_TRANSPOSE, &p.alpha, made.matrix.get(),
+                                             made.x.get(), &p.beta, made.z.get(), CUDA_R_64F, algorithm_, &bytes));
+    made.buffer = Array<char>(executor, static_cast<std::int64_t>(bytes > 0 ? bytes : 1));
+    TCBOUND_CUSPARSE(cusparseSpMV_preprocess(handle_.get(), CUSPARSE_OPERATION_NON_TRANSPOSE, &p.alpha, made.matrix.get(),
+                                             made.x.get(), &p.beta, made.z.get(), CUDA_R_64F, algorithm_, made.buffer.data()));
+    operation = std::move(made);
+  }
+
+  cusparseSpMVAlg_t      algorithm_;
+  Owned<cusparseContext> handle_;
+  Operation              operations_[2]; // of the matrix and of its transpose
+};
+
+} // namespace
+
+std::unique_ptr<Format> build_cusparse_alg1(Executor &executor, const CsrView &view) {
+  return std::make_unique<CusparseFormat>(executor, view, CUSPARSE_SPMV_CSR_ALG1);
+}
+
+} // namespace csr
+
+namespace {
+
+class CsrCusparse final : public Kernel {
+public:
+  CsrCusparse() : Kernel("spmv", "csr", "cusparse") {}
+
+  MemorySpace space() const override { return MemorySpace::cuda; }
+
+  std::string check(const Device &device, const Problem &problem) const override {
+    if (csr::needs_wide_offsets(problem.csr))
+      return "there are " + std::to_string(problem.csr.nonzeros) +
+             " entries, which need 64-bit row offsets, and cuSPARSE documents no mixture of those with 32-bit columns";
+    return csr::check_device(device, problem.csr);
+  }
+
+  Work predict(const Problem &problem, bool transpose, bool accumulate) const override {
+    csr::Size size{problem.csr.rows, problem.csr.columns_count, problem.csr.nonzeros, 4, 4};
+    if (transpose) std::swap(size.rows, size.columns);
+    return csr::count_work(size, false, accumulate, 0);
+  }
+
+  std::unique_ptr<Format> build(Executor &executor, const Problem &problem) const override {
+    const std::string why_not = check(executor.device(), problem);
+    if (!why_not.empty()) throw Error(ErrorCode::unsupported, name() + ": " + why_not);
+    return std::make_unique<csr::CusparseFormat>(executor, problem.csr, CUSPARSE_SPMV_CSR_ALG2);
+  }
+
+  void apply(Executor &executor, Format &format, const Product &product) const override {
+    static_cast<csr::CusparseFormat &>(format).multiply(executor, product);
+  }
+};
+
+} // namespace
+
+const Kernel &spmv_csr_cusparse() {
+  static const CsrCusparse kernel;
+  return kernel;
+}
+
+} // namespace tcbound

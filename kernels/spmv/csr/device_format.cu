@@ -1,0 +1,237 @@
+// CSR in device memory: conversion from any CsrView, transposition, new values, diagonal.
+#include "device_format.h"
+
+#include <algorithm>
+#include <type_traits>
+#include <vector>
+
+#include <cub/device/device_radix_sort.cuh>
+
+#include "cuda/error.h"
+
+namespace tcbound::csr {
+namespace {
+
+constexpr int block = 256;
+
+unsigned grid_for(std::int64_t size) { return static_cast<unsigned>((size + block - 1) / block); }
+
+cudaStream_t stream_of(Executor &executor) { return static_cast<cudaStream_t>(executor.stream()); }
+
+__device__ std::int64_t global_index() { return blockIdx.x * static_cast<std::int64_t>(block) + threadIdx.x; }
+
+// The first position in [low, high) of a sorted array whose element is not below key.
+template <class T, class K> __device__ std::int64_t lower_bound(const T *sorted, std::int64_t low, std::int64_t high, K key) {
+  while (low < high) {
+    const std::int64_t middle = low + (high - low) / 2;
+    if (sorted[middle] < key)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+template <class From, class To> __global__ void convert(const From *from, To *to, std::int64_t size) {
+  const std::int64_t i = global_index();
+  if (i < size) to[i] = static_cast<To>(from[i]);
+}
+
+template <class T> __global__ void count_up(T *to, std::int64_t size) {
+  const std::int64_t i = global_index();
+  if (i < size) to[i] = static_cast<T>(i);
+}
+
+template <class T> __global__ void gather_values(const double *from, const T *positions, double *to, std::int64_t size) {
+  const std::int64_t i = global_index();
+  if (i < size) to[i] = from[positions[i]];
+}
+
+// Row of the plain matrix that each entry of the transpose came from: the last one that starts at or before its position.
+template <class T>
+__global__ void find_rows(const T *offsets, std::int64_t rows, const T *positions, std::int32_t *to, std::int64_t size) {
+  const std::int64_t i = global_index();
+  if (i < size) to[i] = static_cast<std::int32_t>(lower_bound(offsets, 0, rows + 1, positions[i] + 1) - 1);
+}
+
+template <class T>
+__global__ void find_offsets(const std::int32_t *sorted_columns, std::int64_t size, T *offsets, std::int64_t columns) {
+  const std::int64_t j = global_index();
+  if (j <= columns) offsets[j] = static_cast<T>(lower_bound(sorted_columns, 0, size, j));
+}
+
+template <class T>
+__global__ void find_diagonal(const T *offsets, const std::int32_t *columns, const double *values, double *d,
+                              std::int64_t size) {
+  const std::int64_t i = global_index();
+  if (i >= size) return;
+  const std::int64_t end = offsets[i + 1], k = lower_bound(columns, offsets[i], end, i);
+  d[i] = k < end && columns[k] == i ? values[k] : 0.0;
+}
+
+// From host memory of another width, in pieces of at most 8 MB of staging.
+template <class From, class To> void upload(Executor &executor, const From *from, To *to, std::int64_t size) {
+  const std::int64_t piece = std::int64_t(1) << 20;
+  std::vector<To>    staging(static_cast<std::size_t>(std::min(size, piece)));
+  for (std::int64_t at = 0; at < size; at += piece) {
+    const std::int64_t count = std::min(piece, size - at);
+    std::transform(from + at, from + at + count, staging.begin(), [](From value) { return static_cast<To>(value); });
+    executor.copy(to + at, MemorySpace::cuda, staging.data(), MemorySpace::host, static_cast<std::size_t>(count) * sizeof(To));
+  }
+}
+
+template <class From, class To>
+void copy_indices(Executor &executor, const From *from, MemorySpace space, To *to, std::int64_t size) {
+  if (size == 0) return;
+  if (std::is_same_v<From, To>) {
+    executor.copy(to, MemorySpace::cuda, from, space, static_cast<std::size_t>(size) * sizeof(To));
+  } else if (space == MemorySpace::cuda) {
+    convert<<<grid_for(size), block, 0, stream_of(executor)>>>(from, to, size);
+    TCBOUND_LAUNCHED();
+  } else {
+    upload(executor, from, to, size);
+  }
+}
+
+template <class To> Array<To> copy_indices(Executor &executor, const IndexView &from, MemorySpace space, std::int64_t size) {
+  Array<To> to(executor, size);
+  if (from.bytes == 8)
+    copy_indices(executor, static_cast<const std::int64_t *>(from.data), space, to.data(), size);
+  else
+    copy_indices(executor, static_cast<const std::int32_t *>(from.data), space, to.data(), size);
+  return to;
+}
+
+// A matrix without rows may come without row offsets.
+template <class To> Array<To> copy_offsets(Executor &executor, const CsrView &view) {
+  if (view.rows > 0) return copy_indices<To>(executor, view.row_offsets, view.space, view.rows + 1);
+  Array<To> zero(executor, 1);
+  TCBOUND_CUDA(cudaMemsetAsync(zero.data(), 0, sizeof(To), stream_of(executor)));
+  return zero;
+}
+
+// Sorts the positions of the entries by column, stably, so that within a column the rows stay in order.
+template <class T>
+void sort_by_column(Executor &executor, const DeviceArrays &a, Array<std::int32_t> &sorted, Array<T> &positions) {
+  if (a.nonzeros == 0) return;
+  Array<T> in_order(executor, a.nonzeros);
+  count_up<<<grid_for(a.nonzeros), block, 0, stream_of(executor)>>>(in_order.data(), a.nonzeros);
+  TCBOUND_LAUNCHED();
+  int bits = 1;
+  while ((a.columns_count - 1) >> bits) ++bits;
+  std::size_t needed = 0;
+  const auto  sort = [&](void *temporary) {
+    TCBOUND_CUDA(cub::DeviceRadixSort::SortPairs(temporary, needed, a.columns.data(), sorted.data(), in_order.data(),
+                                                  positions.data(), a.nonzeros, 0, bits, stream_of(executor)));
+  };
+  sort(nullptr);
+  Array<char> temporary(executor, static_cast<std::int64_t>(std::max<std::size_t>(needed, 1)));
+  sort(temporary.data());
+  executor.synchronize(); // the temporary arrays are freed on return
+}
+
+template <class T>
+void transpose(Executor &executor, const DeviceArrays &a, const T *offsets, DeviceArrays &to, Array<T> &to_offsets,
+               Array<T> &positions) {
+  const cudaStream_t  stream = stream_of(executor);
+  Array<std::int32_t> sorted(executor, a.nonzeros), rows(executor, a.nonzeros);
+  Array<double>       values(executor, a.nonzeros);
+  positions = Array<T>(executor, a.nonzeros);
+  to_offsets = Array<T>(executor, a.columns_count + 1);
+  sort_by_column(executor, a, sorted, positions);
+  find_offsets<<<grid_for(a.columns_count + 1), block, 0, stream>>>(sorted.data(), a.nonzeros, to_offsets.data(),
+                                                                    a.columns_count);
+  TCBOUND_LAUNCHED();
+  if (a.nonzeros > 0) {
+    find_rows<<<grid_for(a.nonzeros), block, 0, stream>>>(offsets, a.rows, positions.data(), rows.data(), a.nonzeros);
+    gather_values<<<grid_for(a.nonzeros), block, 0, stream>>>(a.values.data(), positions.data(), values.data(), a.nonzeros);
+    TCBOUND_LAUNCHED();
+  }
+  executor.synchronize(); // `sorted` is freed on return
+  to.rows = a.columns_count;
+  to.columns_count = a.rows;
+  to.nonzeros = a.nonzeros;
+  to.wide = a.wide;
+  to.columns = std::move(rows);
+  to.values = std::move(values);
+}
+
+} // namespace
+
+std::string check_device(const Device &device, const CsrView &view) {
+  const std::int64_t most = std::numeric_limits<std::int32_t>::max();
+  if (device.space != MemorySpace::cuda) return "it runs on a CUDA device and this is the host";
+  if (device.compute_major < 8)
+    return "it is compiled for compute capability 8.0 and newer and " + device.name + " has " +
+           std::to_string(device.compute_major) + "." + std::to_string(device.compute_minor);
+  if (view.columns_count > most)
+    return "there are " + std::to_string(view.columns_count) + " columns and it stores column indices in 32 bits";
+  if (view.rows > most) return "there are " + std::to_string(view.rows) + " rows and it counts rows in 32 bits";
+  return {};
+}
+
+DeviceFormat::DeviceFormat(Executor &executor, const CsrView &view, bool wide) {
+  validate(view);
+  plain_.rows = view.rows;
+  plain_.columns_count = view.columns_count;
+  plain_.nonzeros = view.nonzeros;
+  plain_.wide = wide;
+  if (wide)
+    plain_.wide_offsets = copy_offsets<std::int64_t>(executor, view);
+  else
+    plain_.narrow_offsets = copy_offsets<std::int32_t>(executor, view);
+  plain_.columns = copy_indices<std::int32_t>(executor, view.columns, view.space, view.nonzeros);
+  plain_.values = Array<double>(executor, view.nonzeros);
+  executor.copy(plain_.values.data(), MemorySpace::cuda, view.values, view.space,
+                static_cast<std::size_t>(plain_.values.bytes()));
+}
+
+void DeviceFormat::refill(Executor &executor, const double *values, MemorySpace space) {
+  const std::int64_t size = plain_.nonzeros;
+  executor.copy(plain_.values.data(), MemorySpace::cuda, values, space, static_cast<std::size_t>(plain_.values.bytes()));
+  if (!have_transpose_ || size == 0) return;
+  const auto gather = [&](const auto *positions) {
+    gather_values<<<grid_for(size), block, 0, stream_of(executor)>>>(plain_.values.data(), positions, transposed_.values.data(),
+                                                                     size);
+    TCBOUND_LAUNCHED();
+  };
+  if (plain_.wide)
+    gather(wide_positions_.data());
+  else
+    gather(narrow_positions_.data());
+}
+
+void DeviceFormat::diagonal(Executor &executor, double *d) {
+  const std::int64_t size = std::min(plain_.rows, plain_.columns_count);
+  if (size == 0) return;
+  with_offsets(plain_, [&](const auto *offsets) {
+    find_diagonal<<<grid_for(size), block, 0, stream_of(executor)>>>(offsets, plain_.columns.data(), plain_.values.data(), d,
+                                                                     size);
+    TCBOUND_LAUNCHED();
+  });
+}
+
+// The transpose is stored with one offset per column, so its own sizes are what a transposed product reads.
+Work DeviceFormat::work(bool transpose, bool accumulate) const {
+  Size size{plain_.rows, plain_.columns_count, plain_.nonzeros, plain_.wide ? 8 : 4, 4};
+  if (transpose) std::swap(size.rows, size.columns);
+  return count_work(size, false, accumulate, auxiliary_bytes(transpose));
+}
+
+std::int64_t DeviceFormat::stored_bytes() const {
+  return plain_.bytes() + transposed_.bytes() + narrow_positions_.bytes() + wide_positions_.bytes();
+}
+
+const DeviceArrays &DeviceFormat::arrays(Executor &executor, bool transposed) {
+  if (!transposed) return plain_;
+  if (!have_transpose_) {
+    if (plain_.wide)
+      transpose(executor, plain_, plain_.wide_offsets.data(), transposed_, transposed_.wide_offsets, wide_positions_);
+    else
+      transpose(executor, plain_, plain_.narrow_offsets.data(), transposed_, transposed_.narrow_offsets, narrow_positions_);
+    have_transpose_ = true;
+  }
+  return transposed_;
+}
+
+} // namespace tcbound::csr

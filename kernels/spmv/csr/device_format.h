@@ -1,0 +1,59 @@
+#pragma once
+
+#include <limits>
+#include <string>
+
+#include "format.h"
+
+namespace tcbound::csr {
+
+// One CSR matrix in device memory. Offsets have 32 bits while they fit, columns always; the arrays start at multiples of 256
+// bytes and may be read 256 bytes past their end (Executor::allocate).
+struct DeviceArrays {
+  std::int64_t        rows = 0, columns_count = 0, nonzeros = 0;
+  bool                wide = false; // offsets have 64 bits
+  Array<std::int32_t> narrow_offsets;
+  Array<std::int64_t> wide_offsets;
+  Array<std::int32_t> columns;
+  Array<double>       values;
+
+  std::int64_t bytes() const { return narrow_offsets.bytes() + wide_offsets.bytes() + columns.bytes() + values.bytes(); }
+};
+
+// Calls f with the offsets as const int32_t * or const int64_t *.
+template <class F> auto with_offsets(const DeviceArrays &a, F &&f) {
+  return a.wide ? f(a.wide_offsets.data()) : f(a.narrow_offsets.data());
+}
+
+// Row offsets need 64 bits when the number of entries does not fit in 32.
+inline bool needs_wide_offsets(const CsrView &view) { return view.nonzeros > std::numeric_limits<std::int32_t>::max(); }
+
+// What keeps a device from holding this matrix as DeviceArrays, or empty.
+std::string check_device(const Device &device, const CsrView &view);
+
+// CSR in device memory, shared by all device backends. The transpose is stored as CSR of its own, built when first needed, so
+// that a transposed product is the plain one: every output is summed by one place in a fixed order, without atomics.
+class DeviceFormat : public Format {
+public:
+  DeviceFormat(Executor &executor, const CsrView &view, bool wide);
+
+  const char  *name() const override { return "csr"; }
+  void         refill(Executor &executor, const double *values, MemorySpace space) override;
+  void         diagonal(Executor &executor, double *d) override;
+  Work         work(bool transpose, bool accumulate) const override;
+  std::int64_t stored_bytes() const override;
+
+  const DeviceArrays &arrays(Executor &executor, bool transpose);
+
+protected:
+  // Tables besides the CSR arrays that a product reads, and their size for a matrix or a transpose not built yet.
+  virtual std::int64_t auxiliary_bytes(bool) const { return 0; }
+
+private:
+  DeviceArrays        plain_, transposed_;
+  bool                have_transpose_ = false;
+  Array<std::int32_t> narrow_positions_; // of the transpose's entries among those of the plain matrix
+  Array<std::int64_t> wide_positions_;
+};
+
+} // namespace tcbound::csr
