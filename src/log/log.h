@@ -1,0 +1,28 @@
+#pragma once
+
+#include <petscsys.h>
+
+#include "../../kernels/kernel.h"
+
+// Collects what each kernel did and prints it at the end of -log_view and into -tcbound_log_json. One row per (event,
+// object, kernel). All of it is a no-op unless a log is wanted.
+
+typedef struct _n_TCBoundLogRow *TCBoundLogRow; // owned by the log; valid until PetscFinalize()
+
+// PETSC_TRUE while the default log handler runs (-log_view, PetscLogDefaultBegin()) or -tcbound_log_json was given.
+PETSC_INTERN PetscErrorCode TCBoundLogActive(PetscBool *active);
+
+// The row of that key, made at first use. `label` is the object's name or options prefix. *row is NULL before
+// TCBoundLogInitialize() and in PetscFinalize().
+PETSC_INTERN PetscErrorCode TCBoundLogGetRow(const char event[], const char label[], const tcbound::Kernel &kernel,
+                                             TCBoundLogRow *row);
+
+// Around one application of the row's kernel, in stream order; neither waits for the device. A NULL row is not logged. An End
+// without an active Begin does nothing, and a Begin whose End never came (an error in between) is forgotten.
+PETSC_INTERN PetscErrorCode TCBoundLogBegin(TCBoundLogRow row, tcbound::Executor &executor);
+PETSC_INTERN PetscErrorCode TCBoundLogEnd(TCBoundLogRow row, tcbound::Executor &executor, const tcbound::Work &work);
+
+// Hooks the default log handler, reads the options and registers the finalizer, which uses the executors: finalizers run in
+// the reverse order of PetscRegisterFinalize(), so register the executors' one before this call. Collective on
+// PETSC_COMM_WORLD, once per PetscInitialize().
+PETSC_INTERN PetscErrorCode TCBoundLogInitialize(void);

@@ -1,0 +1,152 @@
+// From the rows of each rank to one report.
+#include <algorithm>
+#include <iterator>
+#include <set>
+
+#include "logimpl.h"
+
+// Every string followed by a NUL.
+static std::string TCBoundLogPack(const std::vector<std::string> &strings) {
+  std::string packed;
+  for (const std::string &s : strings) packed.append(s.c_str(), s.size() + 1);
+  return packed;
+}
+
+static void TCBoundLogUnpack(const std::string &packed, std::set<std::string> *strings) {
+  for (std::size_t at = 0; at < packed.size(); at += strlen(packed.c_str() + at) + 1) strings->insert(packed.c_str() + at);
+}
+
+PetscErrorCode TCBoundLogUnion(MPI_Comm comm, std::vector<std::string> *strings) {
+  PetscMPIInt           rank, size, length, total = 0;
+  std::set<std::string> all, mine(strings->begin(), strings->end());
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_rank(comm, &rank));
+  PetscCallMPI(MPI_Comm_size(comm, &size));
+  // Ranks mostly agree, so that all take rank 0's strings first and then gather only what it lacks.
+  std::string first = rank ? std::string() : TCBoundLogPack({mine.begin(), mine.end()});
+  PetscCall(PetscMPIIntCast((MPIU_Count)first.size(), &length));
+  PetscCallMPI(MPI_Bcast(&length, 1, MPI_INT, 0, comm));
+  first.resize((std::size_t)length);
+  PetscCallMPI(MPI_Bcast(&first[0], length, MPI_CHAR, 0, comm));
+  TCBoundLogUnpack(first, &all);
+
+  std::vector<std::string> lacking;
+  std::set_difference(mine.begin(), mine.end(), all.begin(), all.end(), std::back_inserter(lacking));
+  std::string      more = TCBoundLogPack(lacking);
+  std::vector<int> lengths((std::size_t)size), offsets((std::size_t)size);
+  PetscCall(PetscMPIIntCast((MPIU_Count)more.size(), &length));
+  PetscCallMPI(MPI_Allgather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, comm));
+  for (PetscMPIInt r = 0; r < size; r++) {
+    offsets[(std::size_t)r] = total;
+    total += lengths[(std::size_t)r];
+  }
+  std::string gathered((std::size_t)total, '\0');
+  PetscCallMPI(MPI_Allgatherv(more.data(), length, MPI_CHAR, &gathered[0], lengths.data(), offsets.data(), MPI_CHAR, comm));
+  TCBoundLogUnpack(gathered, &all);
+  strings->assign(all.begin(), all.end());
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+// A row's key as one string, the memory included because ranks without the row need it too. The unit separator (ASCII 31)
+// sorts below every printable character: the order is that of event, label, kernel.
+static std::string TCBoundLogKey(const std::string &event, const std::string &label, const std::string &kernel,
+                                 tcbound::MemorySpace space) {
+  return event + '\x1f' + label + '\x1f' + kernel + '\x1f' + (space == tcbound::MemorySpace::host ? 'h' : 'c');
+}
+
+static tcbound::ReportRow TCBoundLogRowFromKey(const std::string &key) {
+  tcbound::ReportRow row;
+  const std::size_t  label = key.find('\x1f') + 1, kernel = key.find('\x1f', label) + 1, space = key.find('\x1f', kernel) + 1;
+  row.event = key.substr(0, label - 1);
+  row.label = key.substr(label, kernel - 1 - label);
+  row.kernel = key.substr(kernel, space - 1 - kernel);
+  row.space = key[space] == 'h' ? tcbound::MemorySpace::host : tcbound::MemorySpace::cuda;
+  return row;
+}
+
+// Keys of the rows that were called; a row may have been made and never used while the log ran.
+static std::map<std::string, const _n_TCBoundLogRow *> TCBoundLogCalledRows() {
+  std::map<std::string, const _n_TCBoundLogRow *> called;
+  for (const auto &[key, row] : tcbound_log->rows) {
+    (void)key;
+    if (row->samples.count()) called[TCBoundLogKey(row->event, row->label, row->kernel, row->space)] = row.get();
+  }
+  return called;
+}
+
+// What one rank contributes to a row. A rank without the row is neutral: infinite where the minimum is taken (the maximum of
+// the negated value), zero elsewhere.
+enum { SUM_RANKS, SUM_BYTES, SUM_COMPULSORY, SUM_USEFUL, SUM_ISSUED, SUMS };
+enum { MAX_CALLS, MAX_MEDIAN, MAX_TOTAL, MIN_CALLS, MIN_SECONDS, MIN_TOTAL, MAXIMA };
+
+static void TCBoundLogContribute(const _n_TCBoundLogRow *row, double sums[], double maxima[]) {
+  std::fill(sums, sums + SUMS, 0.);
+  std::fill(maxima, maxima + MIN_CALLS, 0.);
+  std::fill(maxima + MIN_CALLS, maxima + MAXIMA, -std::numeric_limits<double>::infinity());
+  if (!row) return;
+  sums[SUM_RANKS] = 1;
+  sums[SUM_BYTES] = row->bytes;
+  sums[SUM_COMPULSORY] = row->compulsory_bytes;
+  sums[SUM_USEFUL] = row->useful_flops;
+  sums[SUM_ISSUED] = row->issued_flops;
+  maxima[MAX_CALLS] = static_cast<double>(row->samples.count());
+  maxima[MAX_MEDIAN] = row->samples.median();
+  maxima[MAX_TOTAL] = row->samples.total();
+  maxima[MIN_CALLS] = -maxima[MAX_CALLS];
+  maxima[MIN_SECONDS] = -row->samples.minimum();
+  maxima[MIN_TOTAL] = -maxima[MAX_TOTAL];
+}
+
+static void TCBoundLogFillRow(const double sums[], const double maxima[], tcbound::ReportRow *row) {
+  row->ranks = sums[SUM_RANKS];
+  row->bytes = sums[SUM_BYTES];
+  row->compulsory_bytes = sums[SUM_COMPULSORY];
+  row->useful_flops = sums[SUM_USEFUL];
+  row->issued_flops = sums[SUM_ISSUED];
+  row->calls_max = maxima[MAX_CALLS];
+  row->seconds_median = maxima[MAX_MEDIAN];
+  row->seconds_total_max = maxima[MAX_TOTAL];
+  row->calls_min = -maxima[MIN_CALLS];
+  row->seconds_min = -maxima[MIN_SECONDS];
+  row->seconds_total_min = -maxima[MIN_TOTAL];
+}
+
+PetscErrorCode TCBoundLogReduce(MPI_Comm comm, tcbound::Report *report) {
+  std::vector<std::string> keys;
+  PetscMPIInt              size, count;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(comm, &size));
+  report->ranks = size;
+  PetscCall(TCBoundLogDrain());
+  const auto called = TCBoundLogCalledRows();
+  for (const auto &[key, row] : called) {
+    (void)row;
+    keys.push_back(key);
+  }
+  PetscCall(TCBoundLogUnion(comm, &keys));
+
+  const std::size_t   n = keys.size();
+  std::vector<double> sums(n * SUMS), maxima(n * MAXIMA);
+  for (std::size_t i = 0; i < n; i++) {
+    const auto found = called.find(keys[i]);
+    TCBoundLogContribute(found == called.end() ? NULL : found->second, &sums[i * SUMS], &maxima[i * MAXIMA]);
+  }
+  PetscCall(PetscMPIIntCast((MPIU_Count)sums.size(), &count));
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, sums.data(), count, MPI_DOUBLE, MPI_SUM, comm));
+  PetscCall(PetscMPIIntCast((MPIU_Count)maxima.size(), &count));
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, maxima.data(), count, MPI_DOUBLE, MPI_MAX, comm));
+
+  report->rows.clear();
+  for (std::size_t i = 0; i < n; i++) {
+    report->rows.push_back(TCBoundLogRowFromKey(keys[i]));
+    TCBoundLogFillRow(&sums[i * SUMS], &maxima[i * MAXIMA], &report->rows.back());
+  }
+  report->ceilings.clear();
+  for (const tcbound::ReportRow &row : report->rows) {
+    if (report->ceilings.count(row.space)) continue;
+    PetscCall(TCBoundLogCeiling(comm, row.space, &report->ceilings[row.space]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

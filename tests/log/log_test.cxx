@@ -1,0 +1,281 @@
+// ranks: 1 2 3
+// The log between its calls and its views, on a fake device. The process's one log keeps its rows from test to test, so that
+// each test has its own labels and the tests run in this order.
+#include <petscviewer.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <unistd.h>
+
+#include "log/fake.h"
+#include "src/log/logimpl.h"
+
+namespace {
+
+FakeExecutor device;
+FakeKernel   kernel("cuda_core"), other_kernel("host");
+
+const tcbound::Work work = {200, 800, 1600, 1000}; // useful, issued, bytes, compulsory
+
+int world_rank() {
+  int rank = 0;
+  EXPECT_EQ(MPI_Comm_rank(PETSC_COMM_WORLD, &rank), MPI_SUCCESS);
+  return rank;
+}
+
+int world_size() {
+  int size = 0;
+  EXPECT_EQ(MPI_Comm_size(PETSC_COMM_WORLD, &size), MPI_SUCCESS);
+  return size;
+}
+
+bool log_is_active() {
+  PetscBool active = PETSC_FALSE;
+  EXPECT_EQ(TCBoundLogActive(&active), PETSC_SUCCESS);
+  return active;
+}
+
+TCBoundLogRow row_of(const char *label, const tcbound::Kernel &k = kernel) {
+  TCBoundLogRow row = nullptr;
+  EXPECT_EQ(TCBoundLogGetRow("MatMult", label, k, &row), PETSC_SUCCESS);
+  return row;
+}
+
+void call(TCBoundLogRow row, double seconds) {
+  device.next_seconds = seconds;
+  EXPECT_EQ(TCBoundLogBegin(row, device), PETSC_SUCCESS);
+  EXPECT_EQ(TCBoundLogEnd(row, device, work), PETSC_SUCCESS);
+}
+
+tcbound::Report reduced(MPI_Comm comm = PETSC_COMM_WORLD) {
+  tcbound::Report report;
+  EXPECT_EQ(TCBoundLogReduce(comm, &report), PETSC_SUCCESS);
+  return report;
+}
+
+// The row of that label, empty if there is none.
+tcbound::ReportRow find(const tcbound::Report &report, const std::string &label) {
+  for (const auto &row : report.rows)
+    if (row.label == label) return row;
+  return {};
+}
+
+std::string read_file(const std::string &name) {
+  std::ifstream      in(name);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+// What PetscLogView() writes; only on the first rank of `comm`.
+std::string view(PetscViewerFormat format, MPI_Comm comm = PETSC_COMM_WORLD) {
+  const std::string file = testing::TempDir() + "tcbound-log-" + std::to_string(getpid()) + ".txt";
+  PetscViewer       viewer;
+  EXPECT_EQ(PetscViewerASCIIOpen(comm, file.c_str(), &viewer), PETSC_SUCCESS);
+  EXPECT_EQ(PetscViewerPushFormat(viewer, format), PETSC_SUCCESS);
+  EXPECT_EQ(PetscLogView(viewer), PETSC_SUCCESS);
+  EXPECT_EQ(PetscViewerPopFormat(viewer), PETSC_SUCCESS);
+  EXPECT_EQ(PetscViewerDestroy(&viewer), PETSC_SUCCESS);
+  const std::string text = read_file(file);
+  std::remove(file.c_str());
+  return text;
+}
+
+long count(const std::string &text, const std::string &word) {
+  long n = 0;
+  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++n;
+  return n;
+}
+
+} // namespace
+
+TEST(Log, NothingIsMeasuredWithoutALog) {
+  ASSERT_FALSE(log_is_active());
+  TCBoundLogRow row = row_of("unlogged");
+  call(row, 1.0);
+  call(nullptr, 1.0);
+  EXPECT_EQ(device.made, 0);
+  EXPECT_TRUE(reduced().rows.empty());
+}
+
+TEST(Log, SwitchingOnBetweenBeginAndEndLogsNothing) {
+  TCBoundLogRow row = row_of("switched");
+  EXPECT_EQ(TCBoundLogBegin(row, device), PETSC_SUCCESS);
+  ASSERT_EQ(PetscLogDefaultBegin(), PETSC_SUCCESS);
+  EXPECT_TRUE(log_is_active());
+  EXPECT_EQ(TCBoundLogEnd(row, device, work), PETSC_SUCCESS);
+  EXPECT_EQ(device.made, 0);
+}
+
+TEST(Log, ViewsWithoutRowsAreAsPetscWritesThem) {
+  for (PetscViewerFormat format : {PETSC_VIEWER_DEFAULT, PETSC_VIEWER_ASCII_CSV, PETSC_VIEWER_ASCII_INFO_DETAIL}) {
+    const std::string text = view(format);
+    EXPECT_EQ(count(text, "TCBound"), 0);
+    EXPECT_EQ(count(text, "roofline"), 0);
+  }
+}
+
+TEST(Log, RowsReduceOverRanks) {
+  const int     rank = world_rank(), size = world_size();
+  TCBoundLogRow row = row_of("everywhere");
+  // Rank r: r + 2 calls of (r + 1) s.
+  for (int i = 0; i < rank + 2; ++i) call(row, rank + 1.0);
+  const auto r = find(reduced(), "everywhere");
+  const int  calls = size * 2 + size * (size - 1) / 2;
+  EXPECT_EQ(r.event, "MatMult");
+  EXPECT_EQ(r.kernel, "spmv/fake/cuda_core");
+  EXPECT_EQ(r.ranks, size);
+  EXPECT_EQ(r.calls_min, 2);
+  EXPECT_EQ(r.calls_max, size + 1);
+  EXPECT_EQ(r.seconds_min, 1.0);
+  EXPECT_EQ(r.seconds_median, size);
+  EXPECT_EQ(r.seconds_total_min, 2.0);
+  EXPECT_EQ(r.seconds_total_max, size * (size + 1.0));
+  EXPECT_EQ(r.bytes, 1600.0 * calls);
+  EXPECT_EQ(r.compulsory_bytes, 1000.0 * calls);
+  EXPECT_EQ(r.useful_flops, 200.0 * calls);
+  EXPECT_EQ(r.issued_flops, 800.0 * calls);
+}
+
+TEST(Log, MedianOfKnownSamples) {
+  TCBoundLogRow row = row_of("median");
+  for (double seconds : {5.0, 1.0, 4.0, 2.0, 100.0}) call(row, seconds);
+  const auto r = find(reduced(), "median");
+  EXPECT_EQ(r.seconds_median, 4.0);
+  EXPECT_EQ(r.seconds_min, 1.0);
+  EXPECT_EQ(r.seconds_total_max, 112.0);
+}
+
+// The last rank has no row at all where there are several, and the others have one of their own.
+TEST(Log, RanksMayHaveDifferentRowsOrNone) {
+  const int  rank = world_rank(), size = world_size();
+  const bool empty = size > 1 && rank == size - 1;
+  if (!empty) {
+    call(row_of("shared by some"), 1.0);
+    call(row_of(("only on " + std::to_string(rank)).c_str(), other_kernel), 3.0);
+  }
+  const auto report = reduced();
+  const auto shared = find(report, "shared by some");
+  EXPECT_EQ(shared.ranks, std::max(1, size - 1));
+  EXPECT_EQ(shared.calls_min, 1);
+  EXPECT_EQ(shared.seconds_total_min, 1.0);
+  for (int r = 0; r < std::max(1, size - 1); ++r) {
+    const auto own = find(report, "only on " + std::to_string(r));
+    EXPECT_EQ(own.ranks, 1);
+    EXPECT_EQ(own.kernel, "spmv/fake/host");
+    EXPECT_EQ(own.seconds_total_max, 3.0);
+    EXPECT_EQ(own.bytes, 1600.0);
+  }
+  EXPECT_TRUE(std::is_sorted(report.rows.begin(), report.rows.end(), [](const auto &a, const auto &b) {
+    return std::tie(a.event, a.label, a.kernel) < std::tie(b.event, b.label, b.kernel);
+  }));
+}
+
+TEST(Log, LaterCallsAreNeverWaitedFor) {
+  reduced();
+  TCBoundLogRow row = row_of("asynchronous");
+  const long    waits = device.waits, ended = device.ended;
+  for (int i = 0; i < 1000; ++i) call(row, 0.5);
+  EXPECT_EQ(device.waits, waits); // the device has finished none
+  device.finished = ended + 900;
+  call(row, 0.5); // takes those
+  EXPECT_EQ(row->samples.count(), 900);
+  const long made = device.made;
+  for (int i = 0; i < 700; ++i) call(row, 0.5);
+  EXPECT_EQ(device.made, made); // recycled
+  EXPECT_EQ(device.waits, waits);
+  const auto r = find(reduced(), "asynchronous");
+  EXPECT_EQ(r.calls_max, 1701);
+  EXPECT_EQ(r.seconds_total_max, 0.5 * 1701);
+  EXPECT_GT(device.waits, waits); // the report waited
+}
+
+TEST(Log, ABeginWithoutEndIsForgotten) {
+  TCBoundLogRow row = row_of("interrupted");
+  EXPECT_EQ(TCBoundLogBegin(row, device), PETSC_SUCCESS); // then the kernel failed
+  call(row, 2.0);
+  EXPECT_EQ(TCBoundLogEnd(row, device, work), PETSC_SUCCESS); // nothing to end
+  const auto r = find(reduced(), "interrupted");
+  EXPECT_EQ(r.calls_max, 1);
+  EXPECT_EQ(r.seconds_total_max, 2.0);
+  EXPECT_EQ(r.bytes, 1600.0 * world_size());
+}
+
+TEST(Log, ApplicationViewsInMidRunAndAgain) {
+  TCBoundLogRow row = row_of("viewed");
+  call(row, 1.0);
+  const std::string before = view(PETSC_VIEWER_ASCII_CSV), table = view(PETSC_VIEWER_DEFAULT);
+  for (int i = 0; i < 4; ++i) call(row, 1.0);
+  const std::string after = view(PETSC_VIEWER_ASCII_CSV), info = view(PETSC_VIEWER_ASCII_INFO);
+  if (world_rank()) return;
+  const std::string key = "\nTCBound,MatMult,viewed,spmv/fake/cuda_core,host," + std::to_string(world_size());
+  EXPECT_EQ(count(before, key + ",1,1,"), 1) << before;
+  EXPECT_EQ(count(after, key + ",5,5,"), 1) << after;
+  for (const std::string &text : {table, info}) {
+    EXPECT_EQ(count(text, "\ntcbound: roofline of each kernel\n"), 1);
+    EXPECT_EQ(count(text, "\nMatMult viewed "), 1);
+    EXPECT_GT(text.find("tcbound: roofline"), text.find("Configure options")); // at the end
+  }
+}
+
+// The whole view parses and our lines run. (PETSc 3.26's own lines may stop with a KeyError in a view in mid-run.)
+TEST(Log, PythonViewIsPython) {
+  const std::string text = view(PETSC_VIEWER_ASCII_INFO_DETAIL);
+  if (world_rank()) return;
+  const std::string file = testing::TempDir() + "tcbound-log-" + std::to_string(getpid()) + ".py";
+  std::ofstream(file) << text;
+  const std::string check = "lines = open('" + file +
+                            "').readlines(); compile(''.join(lines), 'view', 'exec'); "
+                            "exec(''.join(l for l in lines if l.startswith('TCBound'))); "
+                            "assert any(row['matrix'] == 'viewed' and row['calls_max'] == 5 for row in TCBound)";
+  EXPECT_EQ(std::system(("python3 -c \"" + check + '"').c_str()), 0) << text;
+  std::remove(file.c_str());
+}
+
+TEST(Log, EachRankMayViewForItself) {
+  const std::string text = view(PETSC_VIEWER_ASCII_CSV, PETSC_COMM_SELF);
+  EXPECT_EQ(count(text, "\nTCBound,MatMult,viewed,spmv/fake/cuda_core,host,1,5,5,"), 1) << text;
+  EXPECT_EQ(find(reduced(PETSC_COMM_SELF), "viewed").bytes, 1600.0 * 5);
+}
+
+TEST(Log, StoppedHandlerIsNoLog) {
+  PetscLogHandler handler;
+  ASSERT_EQ(PetscLogGetDefaultHandler(&handler), PETSC_SUCCESS);
+  ASSERT_EQ(PetscObjectReference((PetscObject)handler), PETSC_SUCCESS);
+  ASSERT_EQ(PetscLogHandlerStop(handler), PETSC_SUCCESS);
+  EXPECT_FALSE(log_is_active());
+  ASSERT_EQ(PetscLogHandlerStart(handler), PETSC_SUCCESS);
+  EXPECT_TRUE(log_is_active());
+  ASSERT_EQ(PetscLogHandlerDestroy(&handler), PETSC_SUCCESS);
+  EXPECT_EQ(find(reduced(), "viewed").calls_max, 5);
+}
+
+TEST(Log, JsonHasTheRows) {
+  const std::string file = testing::TempDir() + "tcbound-log-" + std::to_string(getpid()) + ".json";
+  ASSERT_EQ(TCBoundLogWriteJSON(PETSC_COMM_WORLD, file.c_str()), PETSC_SUCCESS);
+  const auto report = reduced();
+  if (world_rank()) return;
+  const auto json = nlohmann::json::parse(read_file(file));
+  std::remove(file.c_str());
+  EXPECT_EQ(json["ranks"], world_size());
+  ASSERT_EQ(json["rows"].size(), report.rows.size());
+  for (std::size_t i = 0; i < report.rows.size(); ++i) {
+    EXPECT_EQ(json["rows"][i]["matrix"], report.rows[i].label);
+    EXPECT_EQ(json["rows"][i]["seconds_median"], report.rows[i].seconds_median);
+    EXPECT_EQ(json["rows"][i]["bytes"], report.rows[i].bytes);
+  }
+  EXPECT_FALSE(json["devices"][0]["name"].get<std::string>().empty());
+  EXPECT_GT(json["ceilings"][0]["bytes_per_second"].get<double>(), 0.0);
+  EXPECT_NE(json["command_line"][0].get<std::string>().find("log_test"), std::string::npos);
+}
+
+TEST(Log, UnwritableJsonFailsOnEveryRank) {
+  ASSERT_EQ(PetscPushErrorHandler(PetscReturnErrorHandler, nullptr), PETSC_SUCCESS);
+  EXPECT_EQ(TCBoundLogWriteJSON(PETSC_COMM_WORLD, "/nowhere/rows.json"), PETSC_ERR_FILE_OPEN);
+  EXPECT_EQ(TCBoundLogCheckJSON(PETSC_COMM_WORLD, "/nowhere/rows.json"), PETSC_ERR_FILE_OPEN);
+  ASSERT_EQ(PetscPopErrorHandler(), PETSC_SUCCESS);
+}
