@@ -1,5 +1,5 @@
 # `bundle`: one folder with everything a GPU node needs to run the tests and benchmarks (tools/make-bundle lists it).
-get_property(targets GLOBAL PROPERTY TCBOUND_TEST_TARGETS)
+get_property(targets GLOBAL PROPERTY TCBOUND_GPU_TEST_TARGETS)
 get_property(ranks GLOBAL PROPERTY TCBOUND_GPU_TEST_RANKS)
 get_property(programs GLOBAL PROPERTY TCBOUND_PROGRAMS)
 set(binaries "")

@@ -48,3 +48,6 @@ PETSC_EXTERN PetscErrorCode TCBoundGetBandwidth(MPI_Comm comm, PetscMemType memt
 
 // Whether this process can use a CUDA device with tcbound; if not, *why_not (may be NULL) says what is missing. Not collective.
 PETSC_EXTERN PetscErrorCode TCBoundHasDevice(PetscBool *has, const char *why_not[]);
+
+// The name of this process's device as its driver spells it. Not collective.
+PETSC_EXTERN PetscErrorCode TCBoundGetDeviceName(const char *name[]);

@@ -1,0 +1,106 @@
+#pragma once
+
+#include <petscmat.h>
+#include <tcbound.h>
+
+#include <petsc/private/matimpl.h>
+
+#include <memory>
+#include <string>
+
+#include "../../kernels/kernel.h"
+#include "../log/log.h"
+#include "../tcboundimpl.h"
+
+// What the user asked of a matrix; the blocks of a parallel matrix take their parent's.
+struct TCBoundMatSettings {
+  std::string backend = "auto";
+  std::string format = "auto";
+};
+
+enum TCBoundMatOp { TCBOUND_MULT, TCBOUND_MULT_ADD, TCBOUND_MULT_TRANSPOSE, TCBOUND_MULT_TRANSPOSE_ADD, TCBOUND_MAT_OPS };
+
+// The CSR that a format was built from. Another pattern state, size or array means another pattern; another object state
+// means new values.
+struct TCBoundMatSource {
+  PetscObjectId      id = 0;
+  PetscObjectState   pattern_state = 0, value_state = 0;
+  PetscInt           nonzeros = -1;
+  const PetscInt    *i = nullptr, *j = nullptr;
+  const PetscScalar *a = nullptr;
+
+  bool same_pattern(const TCBoundMatSource &o) const {
+    return id == o.id && pattern_state == o.pattern_state && nonzeros == o.nonzeros && i == o.i && j == o.j;
+  }
+  bool same_values(const TCBoundMatSource &o) const { return value_state == o.value_state && a == o.a; }
+};
+
+// In Mat::spptr of a seqaijtcbound matrix. The host CSR of MATSEQAIJ is the master copy; `format` follows it by its states.
+struct Mat_SeqAIJTCBound {
+  TCBoundMatSettings               settings;
+  std::string                      label; // in the log; empty: the matrix's own name or prefix
+  const tcbound::Kernel           *kernel = nullptr;
+  tcbound::Executor               *executor = nullptr;
+  std::unique_ptr<tcbound::Format> format;
+  TCBoundMatSource                 source;
+  PetscInt                         nonempty_rows = 0;
+  PetscInt                         builds = 0, refills = 0;
+  PetscLogDouble                   setup_seconds = 0.0; // of the last build
+  tcbound::Array<double>           staged[3];           // device copies of host vectors
+  TCBoundLogRow                    rows[TCBOUND_MAT_OPS] = {};
+  PetscCount                       coo_entries = 0; // of MatSetPreallocationCOO()
+};
+
+// In Mat::spptr of an mpiaijtcbound matrix.
+struct Mat_MPIAIJTCBound {
+  TCBoundMatSettings settings;
+  PetscCount         coo_entries = 0; // of MatSetPreallocationCOO()
+};
+
+// MATSEQAIJ's and MATMPIAIJ's own operations, which ours call or replace; recorded when the first matrix is made.
+PETSC_INTERN const struct _MatOps *MatSeqAIJTCBoundBaseOps(void);
+PETSC_INTERN const struct _MatOps *MatMPIAIJTCBoundBaseOps(void);
+
+PETSC_INTERN PetscErrorCode MatTCBoundRegisterAll(void);
+PETSC_INTERN PetscErrorCode MatIsSeqAIJTCBound(Mat A, PetscBool *is);
+PETSC_INTERN PetscErrorCode MatIsMPIAIJTCBound(Mat A, PetscBool *is);
+
+// settings.cxx
+PETSC_INTERN PetscErrorCode TCBoundMatSettingsSetBackend(TCBoundMatSettings &settings, MPI_Comm comm, const char backend[]);
+PETSC_INTERN PetscErrorCode TCBoundMatSettingsSetFormat(TCBoundMatSettings &settings, MPI_Comm comm, const char format[]);
+PETSC_INTERN PetscErrorCode TCBoundMatSettingsFromOptions(TCBoundMatSettings &settings, Mat A);
+// Whether products may run on a device under these settings (they do unless the matrix is bound to the CPU).
+PETSC_INTERN PetscErrorCode TCBoundMatSettingsUseDevice(const TCBoundMatSettings &settings, PetscBool *use);
+// The kernel for this matrix: of those that the settings allow and that pass check(), the least predicted time.
+PETSC_INTERN PetscErrorCode TCBoundMatSettingsSelect(const TCBoundMatSettings &settings, PetscBool bound_to_cpu,
+                                                     const tcbound::Problem &problem, const tcbound::Kernel **kernel,
+                                                     tcbound::Executor **executor);
+
+// seqaijtcbound.cxx, mpiaijtcbound.cxx
+PETSC_INTERN PetscErrorCode MatCreate_SeqAIJTCBound(Mat A);
+PETSC_INTERN PetscErrorCode MatCreate_MPIAIJTCBound(Mat A);
+PETSC_INTERN PetscErrorCode MatConvert_SeqAIJ_SeqAIJTCBound(Mat A, MatType type, MatReuse reuse, Mat *newmat);
+PETSC_INTERN PetscErrorCode MatConvert_MPIAIJ_MPIAIJTCBound(Mat A, MatType type, MatReuse reuse, Mat *newmat);
+PETSC_INTERN PetscErrorCode MatSeqAIJTCBoundApplySettings(Mat A, const TCBoundMatSettings &settings);
+PETSC_INTERN PetscErrorCode MatMPIAIJTCBoundApplySettings(Mat A, const TCBoundMatSettings &settings);
+PETSC_INTERN PetscErrorCode MatMPIAIJTCBoundAdoptBlocks(Mat A);
+PETSC_INTERN PetscErrorCode MatTCBoundUseDeviceVectors(Mat A, const TCBoundMatSettings &settings);
+
+// product.cxx
+PETSC_INTERN PetscErrorCode MatSeqAIJTCBoundGetProblem(Mat A, tcbound::Problem *problem, TCBoundMatSource *source);
+PETSC_INTERN PetscErrorCode MatSeqAIJTCBoundUpdate(Mat A);
+PETSC_INTERN PetscErrorCode MatMult_SeqAIJTCBound(Mat A, Vec x, Vec y);
+PETSC_INTERN PetscErrorCode MatMultAdd_SeqAIJTCBound(Mat A, Vec x, Vec y, Vec z);
+PETSC_INTERN PetscErrorCode MatMultTranspose_SeqAIJTCBound(Mat A, Vec x, Vec y);
+PETSC_INTERN PetscErrorCode MatMultTransposeAdd_SeqAIJTCBound(Mat A, Vec x, Vec y, Vec z);
+PETSC_INTERN PetscErrorCode MatGetDiagonal_SeqAIJTCBound(Mat A, Vec d);
+
+// convert.cxx, coo.cxx, factor.cxx: what a type offers beyond its ops table
+PETSC_INTERN PetscErrorCode MatTCBoundComposeConversions(Mat A, PetscBool parallel, PetscBool compose);
+PETSC_INTERN PetscErrorCode MatTCBoundComposeProducts(Mat A, PetscBool compose);
+PETSC_INTERN PetscErrorCode MatTCBoundComposeCOO(Mat A, PetscBool parallel, PetscBool compose);
+PETSC_INTERN PetscErrorCode MatTCBoundRegisterFactors(void);
+
+// info.cxx
+PETSC_INTERN PetscErrorCode MatView_SeqAIJTCBound(Mat A, PetscViewer viewer);
+PETSC_INTERN PetscErrorCode MatView_MPIAIJTCBound(Mat A, PetscViewer viewer);

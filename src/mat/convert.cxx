@@ -1,0 +1,125 @@
+// Conversions to and from types other than the base type, and products with matrices of other types. PETSc finds both by
+// the exact names of the types, so those of MATSEQAIJ and MATMPIAIJ are offered again for ours.
+#include "aijtcbound.h"
+
+// From one of our types to any type that MATSEQAIJ or MATMPIAIJ converts to.
+static PetscErrorCode ConvertFromTCBound(Mat A, MatType type, MatReuse reuse, Mat *newmat) {
+  Mat       base;
+  PetscBool parallel;
+
+  PetscFunctionBegin;
+  PetscCall(MatIsMPIAIJTCBound(A, &parallel));
+  const MatType base_type = parallel ? MATMPIAIJ : MATSEQAIJ;
+  if (reuse == MAT_INPLACE_MATRIX) {
+    PetscCall(MatConvert(A, base_type, MAT_INPLACE_MATRIX, &A));
+    PetscCall(MatConvert(A, type, MAT_INPLACE_MATRIX, &A));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(MatConvert(A, base_type, MAT_INITIAL_MATRIX, &base));
+  PetscCall(MatConvert(base, type, reuse, newmat));
+  PetscCall(MatDestroy(&base));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+// From a type derived from MATSEQAIJ or MATMPIAIJ to ours.
+static PetscErrorCode ConvertToTCBound(Mat A, MatType type, MatReuse reuse, Mat *newmat) {
+  Mat         base;
+  PetscMPIInt size;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)A), &size));
+  PetscCall(MatConvert(A, MATAIJ, MAT_INITIAL_MATRIX, &base));
+  if (reuse == MAT_REUSE_MATRIX) {
+    PetscCall(MatCopy(base, *newmat, DIFFERENT_NONZERO_PATTERN));
+    PetscCall(MatDestroy(&base));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(MatConvert(base, type, MAT_INPLACE_MATRIX, &base));
+  if (reuse == MAT_INPLACE_MATRIX)
+    PetscCall(MatHeaderReplace(A, &base));
+  else
+    *newmat = base;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ComposeOne(Mat A, const char pattern[], const char other[], PetscErrorCodeFn *function) {
+  char name[256];
+
+  PetscFunctionBegin;
+  PetscCall(PetscSNPrintf(name, sizeof(name), pattern, other));
+  PetscCall(PetscObjectComposeFunction_Private((PetscObject)A, name, function));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatTCBoundComposeConversions(Mat A, PetscBool parallel, PetscBool compose) {
+  static const char *const seq_from[] = {"seqdense",   "seqbaij",    "seqsbaij",  "seqsell",
+                                         "seqaijperm", "seqaijsell", "seqaijcrl", "seqaijcusparse"};
+  static const char *const mpi_from[] = {"mpidense",   "mpibaij",    "mpisbaij",  "mpisell",
+                                         "mpiaijperm", "mpiaijsell", "mpiaijcrl", "mpiaijcusparse"};
+  static const char *const seq_to[] = {"seqaijperm", "seqaijsell", "seqaijcrl", "seqaijcusparse", "seqmaij"};
+  static const char *const mpi_to[] = {"mpiaijperm", "mpiaijsell", "mpiaijcrl", "mpiaijcusparse", "mpimaij"};
+  PetscErrorCodeFn        *from = compose ? (PetscErrorCodeFn *)ConvertFromTCBound : NULL;
+  PetscErrorCodeFn        *to = compose ? (PetscErrorCodeFn *)ConvertToTCBound : NULL;
+
+  PetscFunctionBegin;
+  for (const char *type : parallel ? mpi_from : seq_from)
+    PetscCall(ComposeOne(A, parallel ? "MatConvert_mpiaijtcbound_%s_C" : "MatConvert_seqaijtcbound_%s_C", type, from));
+  for (const char *type : parallel ? mpi_to : seq_to)
+    PetscCall(ComposeOne(A, parallel ? "MatConvert_%s_mpiaijtcbound_C" : "MatConvert_%s_seqaijtcbound_C", type, to));
+  if (parallel)
+    PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatConvert_mpiaij_mpiaijtcbound_C",
+                                         compose ? MatConvert_MPIAIJ_MPIAIJTCBound : NULL));
+  else
+    PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatConvert_seqaij_seqaijtcbound_C",
+                                         compose ? MatConvert_SeqAIJ_SeqAIJTCBound : NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static const char AnyType[] = "MatProductSetFromOptions_anytype_C";
+
+static PetscErrorCode BaseTypeName(Mat A, const char **name) {
+  PetscBool seq, mpi;
+
+  PetscFunctionBegin;
+  PetscCall(MatIsSeqAIJTCBound(A, &seq));
+  PetscCall(MatIsMPIAIJTCBound(A, &mpi));
+  *name = seq ? MATSEQAIJ : mpi ? MATMPIAIJ : ((PetscObject)A)->type_name;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  Products of our types with others (dense, MAIJ, transposed, ...): PETSc keeps them by the exact names of the types in one of
+  the matrices, and asks for "anytype" when it finds none. This looks again with the names of the base types.
+*/
+static PetscErrorCode MatProductSetFromOptions_TCBound(Mat P) {
+  Mat_Product *product = P->product;
+  Mat          mats[] = {product->A, product->B, product->C};
+  char         name[256] = "MatProductSetFromOptions";
+  const char  *type = NULL;
+  PetscErrorCode (*f)(Mat) = NULL;
+
+  PetscFunctionBegin;
+  for (Mat M : mats) {
+    if (!M) continue;
+    PetscCall(BaseTypeName(M, &type));
+    PetscCall(PetscStrlcat(name, "_", sizeof(name)));
+    PetscCall(PetscStrlcat(name, type, sizeof(name)));
+  }
+  PetscCall(PetscStrlcat(name, "_C", sizeof(name)));
+  for (Mat M : mats)
+    if (M && !f) PetscCall(PetscObjectQueryFunction((PetscObject)M, name, &f));
+  if (f) PetscCall((*f)(P));
+  // What the other matrices know to do with any type, which ours hides.
+  for (Mat M : mats) {
+    if (!M || P->ops->productsymbolic) continue;
+    PetscCall(PetscObjectQueryFunction((PetscObject)M, AnyType, &f));
+    if (f && f != MatProductSetFromOptions_TCBound) PetscCall((*f)(P));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatTCBoundComposeProducts(Mat A, PetscBool compose) {
+  PetscFunctionBegin;
+  PetscCall(PetscObjectComposeFunction((PetscObject)A, AnyType, compose ? MatProductSetFromOptions_TCBound : NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,247 @@
+// The type mpiaijtcbound: a MATMPIAIJ whose diagonal and off-diagonal blocks are seqaijtcbound.
+#include "aijtcbound.h"
+
+static struct _MatOps base_ops;
+static PetscBool      base_ops_known = PETSC_FALSE;
+
+const struct _MatOps *MatMPIAIJTCBoundBaseOps(void) { return &base_ops; }
+
+PetscErrorCode MatIsMPIAIJTCBound(Mat A, PetscBool *is) { return PetscObjectTypeCompare((PetscObject)A, MATMPIAIJTCBOUND, is); }
+
+static PetscErrorCode AdoptBlock(Mat parent, Mat block, const char what[]) {
+  const char *name = ((PetscObject)parent)->name ? ((PetscObject)parent)->name : ((PetscObject)parent)->prefix;
+
+  PetscFunctionBegin;
+  PetscCall(MatSetType(block, MATSEQAIJTCBOUND)); // keeps the values of a MATSEQAIJ
+  PetscCall(MatSeqAIJTCBoundApplySettings(block, static_cast<Mat_MPIAIJTCBound *>(parent->spptr)->settings));
+#if PetscDefined(HAVE_DEVICE)
+  block->boundtocpu = parent->boundtocpu;
+#endif
+  TCBoundCallCXX(static_cast<Mat_SeqAIJTCBound *>(block->spptr)->label =
+                   std::string(name ? name : "") + (name ? " " : "") + what);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+// Gives the blocks our type and the parent's settings and binding. Assembly and several of PETSc's own functions make new
+// blocks of type MATSEQAIJ, so this follows each of them.
+PetscErrorCode MatMPIAIJTCBoundAdoptBlocks(Mat A) {
+  Mat diagonal, off_diagonal;
+
+  PetscFunctionBegin;
+  PetscCall(MatMPIAIJGetSeqAIJ(A, &diagonal, &off_diagonal, NULL));
+  if (diagonal) PetscCall(AdoptBlock(A, diagonal, "diag"));
+  if (off_diagonal) PetscCall(AdoptBlock(A, off_diagonal, "offdiag"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatMPIAIJTCBoundApplySettings(Mat A, const TCBoundMatSettings &settings) {
+  Mat_MPIAIJTCBound *t = static_cast<Mat_MPIAIJTCBound *>(A->spptr);
+
+  PetscFunctionBegin;
+  if (t->settings.backend != settings.backend || t->settings.format != settings.format) {
+    TCBoundCallCXX(t->settings = settings);
+    PetscCall(MatTCBoundUseDeviceVectors(A, settings));
+    if (A->assembled) PetscCall(MatMPIAIJTCBoundAdoptBlocks(A));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatSetFromOptions_MPIAIJTCBound(Mat A, PetscOptionItems items) {
+  TCBoundMatSettings settings = static_cast<Mat_MPIAIJTCBound *>(A->spptr)->settings;
+
+  PetscFunctionBegin;
+  if (base_ops.setfromoptions) PetscCall((*base_ops.setfromoptions)(A, items));
+  PetscCall(TCBoundMatSettingsFromOptions(settings, A));
+  PetscCall(MatMPIAIJTCBoundApplySettings(A, settings));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatAssemblyEnd_MPIAIJTCBound(Mat A, MatAssemblyType mode) {
+  Mat     off_diagonal;
+  VecType type;
+
+  PetscFunctionBegin;
+  // The vector that receives the halo is made here, of the off-diagonal block's vector type. (A matrix converted after its
+  // assembly keeps a host one, whose entries a device product copies over.)
+  PetscCall(MatMPIAIJGetSeqAIJ(A, NULL, &off_diagonal, NULL));
+  PetscCall(MatGetVecType(A, &type));
+  if (off_diagonal) PetscCall(MatSetVecType(off_diagonal, type));
+  PetscCall((*base_ops.assemblyend)(A, mode));
+  if (mode == MAT_FINAL_ASSEMBLY) PetscCall(MatMPIAIJTCBoundAdoptBlocks(A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+// Products are MATMPIAIJ's, which call the blocks' operations; this makes sure that the blocks are ours first.
+static PetscErrorCode EnsureBlocks(Mat A) {
+  Mat diagonal, off_diagonal;
+
+  PetscFunctionBegin;
+  PetscCall(MatMPIAIJGetSeqAIJ(A, &diagonal, &off_diagonal, NULL));
+  if (diagonal->ops->mult != MatMult_SeqAIJTCBound || off_diagonal->ops->mult != MatMult_SeqAIJTCBound)
+    PetscCall(MatMPIAIJTCBoundAdoptBlocks(A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatMult_MPIAIJTCBound(Mat A, Vec x, Vec y) {
+  PetscFunctionBegin;
+  PetscCall(EnsureBlocks(A));
+  PetscCall((*base_ops.mult)(A, x, y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatMultAdd_MPIAIJTCBound(Mat A, Vec x, Vec y, Vec z) {
+  PetscFunctionBegin;
+  PetscCall(EnsureBlocks(A));
+  PetscCall((*base_ops.multadd)(A, x, y, z));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatMultTranspose_MPIAIJTCBound(Mat A, Vec x, Vec y) {
+  PetscFunctionBegin;
+  PetscCall(EnsureBlocks(A));
+  PetscCall((*base_ops.multtranspose)(A, x, y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatMultTransposeAdd_MPIAIJTCBound(Mat A, Vec x, Vec y, Vec z) {
+  PetscFunctionBegin;
+  PetscCall(EnsureBlocks(A));
+  PetscCall((*base_ops.multtransposeadd)(A, x, y, z));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatDuplicate_MPIAIJTCBound(Mat A, MatDuplicateOption option, Mat *B) {
+  PetscFunctionBegin;
+  PetscCall((*base_ops.duplicate)(A, option, B));
+  PetscCall(MatMPIAIJTCBoundApplySettings(*B, static_cast<Mat_MPIAIJTCBound *>(A->spptr)->settings));
+#if PetscDefined(HAVE_DEVICE)
+  (*B)->boundtocpu = A->boundtocpu;
+#endif
+  if ((*B)->assembled) PetscCall(MatMPIAIJTCBoundAdoptBlocks(*B));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Strip(Mat A) {
+  PetscFunctionBegin;
+  delete static_cast<Mat_MPIAIJTCBound *>(A->spptr);
+  A->spptr = NULL;
+  PetscCall(MatTCBoundComposeConversions(A, PETSC_TRUE, PETSC_FALSE));
+  PetscCall(MatTCBoundComposeProducts(A, PETSC_FALSE));
+  PetscCall(MatTCBoundComposeCOO(A, PETSC_TRUE, PETSC_FALSE));
+  PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatConvert_mpiaijtcbound_mpiaij_C", NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatDestroy_MPIAIJTCBound(Mat A) {
+  PetscFunctionBegin;
+  PetscCall(Strip(A));
+  PetscCall((*base_ops.destroy)(A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static void SetOps(MatOps ops, const struct _MatOps *from) {
+  const bool ours = !from;
+
+  ops->mult = ours ? MatMult_MPIAIJTCBound : from->mult;
+  ops->multadd = ours ? MatMultAdd_MPIAIJTCBound : from->multadd;
+  ops->multtranspose = ours ? MatMultTranspose_MPIAIJTCBound : from->multtranspose;
+  ops->multtransposeadd = ours ? MatMultTransposeAdd_MPIAIJTCBound : from->multtransposeadd;
+  ops->assemblyend = ours ? MatAssemblyEnd_MPIAIJTCBound : from->assemblyend;
+  ops->duplicate = ours ? MatDuplicate_MPIAIJTCBound : from->duplicate;
+  ops->destroy = ours ? MatDestroy_MPIAIJTCBound : from->destroy;
+  ops->setfromoptions = ours ? MatSetFromOptions_MPIAIJTCBound : from->setfromoptions;
+  ops->view = ours ? MatView_MPIAIJTCBound : from->view;
+}
+
+static PetscErrorCode MatConvert_MPIAIJTCBound_MPIAIJ(Mat A, MatType, MatReuse reuse, Mat *newmat) {
+  Mat B = *newmat, diagonal, off_diagonal;
+
+  PetscFunctionBegin;
+  if (reuse == MAT_REUSE_MATRIX) {
+    PetscCall(MatCopy(A, B, DIFFERENT_NONZERO_PATTERN));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (reuse == MAT_INITIAL_MATRIX)
+    PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
+  else
+    B = A;
+  PetscCall(MatMPIAIJGetSeqAIJ(B, &diagonal, &off_diagonal, NULL));
+  if (diagonal) PetscCall(MatConvert(diagonal, MATSEQAIJ, MAT_INPLACE_MATRIX, &diagonal));
+  if (off_diagonal) PetscCall(MatConvert(off_diagonal, MATSEQAIJ, MAT_INPLACE_MATRIX, &off_diagonal));
+  PetscCall(Strip(B));
+  SetOps(B->ops, &base_ops);
+#if PetscDefined(HAVE_DEVICE)
+  B->boundtocpu = PETSC_TRUE;
+#endif
+  PetscCall(MatSetVecType(B, VECSTANDARD));
+  PetscCall(PetscObjectChangeTypeName((PetscObject)B, MATMPIAIJ));
+  *newmat = B;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatConvert_MPIAIJ_MPIAIJTCBound(Mat A, MatType, MatReuse reuse, Mat *newmat) {
+  Mat       B = *newmat;
+  PetscBool already;
+
+  PetscFunctionBegin;
+  if (reuse == MAT_REUSE_MATRIX) {
+    PetscCall(MatCopy(A, B, DIFFERENT_NONZERO_PATTERN));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (reuse == MAT_INITIAL_MATRIX)
+    PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
+  else
+    B = A;
+  PetscCall(MatIsMPIAIJTCBound(B, &already));
+  if (!already) {
+    PetscCheck(!B->hash_active, PetscObjectComm((PetscObject)B), PETSC_ERR_ARG_WRONGSTATE,
+               "Set the matrix type before MatSetUp() or after the assembly");
+    if (!base_ops_known) {
+      base_ops = B->ops[0];
+      base_ops_known = PETSC_TRUE;
+    }
+    PetscCheck(!B->spptr, PetscObjectComm((PetscObject)B), PETSC_ERR_PLIB,
+               "The matrix already belongs to another derived type");
+    Mat_MPIAIJTCBound *t = NULL;
+    TCBoundCallCXX(t = new Mat_MPIAIJTCBound);
+    B->spptr = t;
+    SetOps(B->ops, NULL);
+    PetscCall(PetscObjectChangeTypeName((PetscObject)B, MATMPIAIJTCBOUND));
+    PetscCall(MatTCBoundComposeConversions(B, PETSC_TRUE, PETSC_TRUE));
+    PetscCall(MatTCBoundComposeProducts(B, PETSC_TRUE));
+    PetscCall(MatTCBoundComposeCOO(B, PETSC_TRUE, PETSC_TRUE));
+    PetscCall(PetscObjectComposeFunction((PetscObject)B, "MatConvert_mpiaijtcbound_mpiaij_C", MatConvert_MPIAIJTCBound_MPIAIJ));
+    PetscCall(TCBoundMatSettingsFromOptions(t->settings, B));
+    PetscCall(MatTCBoundUseDeviceVectors(B, t->settings));
+    if (B->assembled) PetscCall(MatMPIAIJTCBoundAdoptBlocks(B));
+  }
+  *newmat = B;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*MC
+   MATMPIAIJTCBOUND - "mpiaijtcbound" - A `MATMPIAIJ` whose diagonal and off-diagonal blocks are `MATSEQAIJTCBOUND`.
+
+   Options Database Keys:
++  -mat_type aijtcbound                                  - this type on several ranks, `MATSEQAIJTCBOUND` on one
+.  -mat_tcbound_backend (auto|host|cuda_core|cusparse)   - where products run; auto takes a device if there is one
+-  -mat_tcbound_format (auto|csr)                        - how the blocks are stored for products
+
+   Level: beginner
+
+.seealso: `MATAIJTCBOUND`, `MATSEQAIJTCBOUND`, `MatTCBoundSetBackend()`, `MatTCBoundGetInfo()`
+M*/
+PetscErrorCode MatCreate_MPIAIJTCBound(Mat A) {
+  PetscFunctionBegin;
+  PetscCall(MatSetType(A, MATMPIAIJ));
+  PetscCall(MatConvert_MPIAIJ_MPIAIJTCBound(A, MATMPIAIJTCBOUND, MAT_INPLACE_MATRIX, &A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*MC
+   MATAIJTCBOUND - "aijtcbound" - `MATSEQAIJTCBOUND` on one rank, `MATMPIAIJTCBOUND` on several.
+
+   Level: beginner
+
+.seealso: `MATSEQAIJTCBOUND`, `MATMPIAIJTCBOUND`
+M*/

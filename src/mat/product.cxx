@@ -1,0 +1,283 @@
+// Products of seqaijtcbound matrices: keeps the format in step with the CSR, brings vectors to the kernel, runs and logs it.
+#include "aijtcbound.h"
+
+#include <petscdevice.h>
+
+static const char *const EventNames[TCBOUND_MAT_OPS] = {"MatMult", "MatMultAdd", "MatMultTranspose", "MatMultTrAdd"};
+
+// The CSR of the matrix as a Problem (borrowed) and as the states by which changes are noticed.
+PetscErrorCode MatSeqAIJTCBoundGetProblem(Mat A, tcbound::Problem *problem, TCBoundMatSource *source) {
+  const PetscInt *i, *j;
+  PetscScalar    *a;
+  PetscMemType    memtype;
+  const PetscInt  m = A->rmap->n;
+
+  PetscFunctionBegin;
+  PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, &j, &a, &memtype));
+  PetscCheck(PetscMemTypeHost(memtype), PETSC_COMM_SELF, PETSC_ERR_PLIB, "MATSEQAIJ keeps its CSR on the host");
+  source->nonzeros = i ? i[m] : 0;
+  PetscCheck(a || !source->nonzeros, PETSC_COMM_SELF, PETSC_ERR_SUP,
+             "The matrix holds a structure only (MAT_STRUCTURE_ONLY) and has no values to multiply with");
+  PetscCall(PetscObjectGetId((PetscObject)A, &source->id));
+  PetscCall(PetscObjectStateGet((PetscObject)A, &source->value_state));
+  PetscCall(MatGetNonzeroState(A, &source->pattern_state));
+  source->i = i;
+  source->j = j;
+  source->a = a;
+
+  tcbound::CsrView &csr = problem->csr;
+  csr.rows = m;
+  csr.columns_count = A->cmap->n;
+  csr.nonzeros = source->nonzeros;
+  csr.row_offsets = {i, static_cast<int>(sizeof(PetscInt))};
+  csr.columns = {j, static_cast<int>(sizeof(PetscInt))};
+  csr.values = a;
+  csr.space = tcbound::MemorySpace::host;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode BuildFormat(Mat A, const tcbound::Problem &problem) {
+  Mat_SeqAIJTCBound *t = static_cast<Mat_SeqAIJTCBound *>(A->spptr);
+  PetscLogDouble     start, end;
+
+  PetscFunctionBegin;
+  PetscCall(PetscTime(&start));
+  t->format.reset(); // before building anew, so that the device never holds both
+  TCBoundCallCXX(t->format = t->kernel->build(*t->executor, problem); t->executor->synchronize());
+  PetscCall(PetscTime(&end));
+  t->setup_seconds = end - start;
+  t->builds++;
+  t->nonempty_rows = 0;
+  for (PetscInt row = 0; row < A->rmap->n; row++) t->nonempty_rows += t->source.i[row + 1] > t->source.i[row];
+  PetscCall(PetscInfo(A, "Built %s for %" PetscInt_FMT " nonzeros in %g s\n", t->kernel->name().c_str(), t->source.nonzeros,
+                      (double)t->setup_seconds));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  Brings kernel and format up to date with the matrix: another pattern or place to run builds anew, other values refill.
+  With nothing changed it costs a few comparisons.
+*/
+PetscErrorCode MatSeqAIJTCBoundUpdate(Mat A) {
+  Mat_SeqAIJTCBound *t = static_cast<Mat_SeqAIJTCBound *>(A->spptr);
+  tcbound::Problem   problem;
+  TCBoundMatSource   now;
+  PetscBool          bound;
+
+  PetscFunctionBegin;
+  PetscCall(MatSeqAIJTCBoundGetProblem(A, &problem, &now));
+  PetscCall(MatBoundToCPU(A, &bound));
+  const bool on_device = t->format && t->executor->space() == tcbound::MemorySpace::cuda;
+  const bool stays = t->format && !(bound && on_device) && now.same_pattern(t->source);
+  if (on_device) PetscCall(TCBoundUsePetscStream(*t->executor));
+  if (stays && now.same_values(t->source)) PetscFunctionReturn(PETSC_SUCCESS);
+
+  if (stays) {
+    TCBoundCallCXX(t->format->refill(*t->executor, problem.csr.values, problem.csr.space));
+    t->refills++;
+    t->source = now;
+  } else {
+    PetscCall(TCBoundMatSettingsSelect(t->settings, bound, problem, &t->kernel, &t->executor));
+    PetscCall(TCBoundUsePetscStream(*t->executor));
+    for (TCBoundLogRow &row : t->rows) row = NULL;
+    t->source = now;
+    PetscCall(BuildFormat(A, problem));
+  }
+  if (t->executor->space() == tcbound::MemorySpace::cuda)
+    PetscCall(PetscLogCpuToGpu(static_cast<PetscLogDouble>(now.nonzeros) * sizeof(PetscScalar)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+// How a product uses a vector.
+enum VecUse { VEC_READ, VEC_WRITE, VEC_UPDATE };
+
+// A vector's array in the executor's memory for the time of one product. A host vector given to a device kernel is staged
+// through the matrix's own device buffer.
+struct VecLease {
+  Vec          vec = NULL;
+  VecUse       use = VEC_READ;
+  PetscScalar *array = NULL; // as PETSc gave it
+  double      *data = NULL;  // where the kernel works
+  PetscMemType memtype = PETSC_MEMTYPE_HOST;
+};
+
+static PetscErrorCode LeaseBegin(Mat_SeqAIJTCBound *t, int slot, Vec vec, VecUse use, VecLease *lease) {
+  PetscInt n;
+
+  PetscFunctionBegin;
+  lease->vec = vec;
+  lease->use = use;
+  if (t->executor->space() == tcbound::MemorySpace::host) {
+    if (use == VEC_READ)
+      PetscCall(VecGetArrayRead(vec, const_cast<const PetscScalar **>(&lease->array)));
+    else if (use == VEC_WRITE)
+      PetscCall(VecGetArrayWrite(vec, &lease->array));
+    else
+      PetscCall(VecGetArray(vec, &lease->array));
+    lease->data = lease->array;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (use == VEC_READ)
+    PetscCall(VecGetArrayReadAndMemType(vec, const_cast<const PetscScalar **>(&lease->array), &lease->memtype));
+  else if (use == VEC_WRITE)
+    PetscCall(VecGetArrayWriteAndMemType(vec, &lease->array, &lease->memtype));
+  else
+    PetscCall(VecGetArrayAndMemType(vec, &lease->array, &lease->memtype));
+  lease->data = lease->array;
+  if (PetscMemTypeHost(lease->memtype)) {
+    PetscCall(VecGetLocalSize(vec, &n));
+    TCBoundCallCXX(if (t->staged[slot].size() < n) t->staged[slot] = tcbound::Array<double>(*t->executor, n));
+    lease->data = t->staged[slot].data();
+    if (use != VEC_WRITE && n) {
+      TCBoundCallCXX(t->executor->copy(lease->data, tcbound::MemorySpace::cuda, lease->array, tcbound::MemorySpace::host,
+                                       n * sizeof(double)));
+      PetscCall(PetscLogCpuToGpu(static_cast<PetscLogDouble>(n) * sizeof(PetscScalar)));
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode LeaseEnd(Mat_SeqAIJTCBound *t, VecLease *lease) {
+  PetscInt n;
+
+  PetscFunctionBegin;
+  if (t->executor->space() == tcbound::MemorySpace::host) {
+    if (lease->use == VEC_READ)
+      PetscCall(VecRestoreArrayRead(lease->vec, const_cast<const PetscScalar **>(&lease->array)));
+    else if (lease->use == VEC_WRITE)
+      PetscCall(VecRestoreArrayWrite(lease->vec, &lease->array));
+    else
+      PetscCall(VecRestoreArray(lease->vec, &lease->array));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (PetscMemTypeHost(lease->memtype) && lease->use != VEC_READ) {
+    PetscCall(VecGetLocalSize(lease->vec, &n));
+    if (n)
+      TCBoundCallCXX(t->executor->copy(lease->array, tcbound::MemorySpace::host, lease->data, tcbound::MemorySpace::cuda,
+                                       n * sizeof(double)));
+    if (n) PetscCall(PetscLogGpuToCpu(static_cast<PetscLogDouble>(n) * sizeof(PetscScalar)));
+  }
+  if (lease->use == VEC_READ)
+    PetscCall(VecRestoreArrayReadAndMemType(lease->vec, const_cast<const PetscScalar **>(&lease->array)));
+  else if (lease->use == VEC_WRITE)
+    PetscCall(VecRestoreArrayWriteAndMemType(lease->vec, &lease->array));
+  else
+    PetscCall(VecRestoreArrayAndMemType(lease->vec, &lease->array));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+// The row of this operation in the log, or NULL when no log is wanted.
+static PetscErrorCode GetLogRow(Mat A, TCBoundMatOp op, TCBoundLogRow *row) {
+  Mat_SeqAIJTCBound *t = static_cast<Mat_SeqAIJTCBound *>(A->spptr);
+  PetscBool          active;
+
+  PetscFunctionBegin;
+  *row = NULL;
+  PetscCall(TCBoundLogActive(&active));
+  if (!active) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!t->rows[op]) {
+    const char *name = ((PetscObject)A)->name ? ((PetscObject)A)->name : ((PetscObject)A)->prefix;
+    PetscCall(TCBoundLogGetRow(EventNames[op],
+                               !t->label.empty() ? t->label.c_str()
+                               : name            ? name
+                                                 : "",
+                               *t->kernel, &t->rows[op]));
+  }
+  *row = t->rows[op];
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode LogFlops(Mat_SeqAIJTCBound *t, bool accumulate) {
+  // As MATSEQAIJ counts: a row of k entries takes k products and k - 1 sums, one more sum when it is added to a vector.
+  const PetscLogDouble flops = 2.0 * t->source.nonzeros - (accumulate ? 0 : t->nonempty_rows);
+
+  PetscFunctionBegin;
+  if (t->executor->space() == tcbound::MemorySpace::cuda) {
+    PetscCall(PetscLogGpuFlops(flops));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(PetscLogFlops(flops));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+// z = op(A) x + y; y is NULL for a plain product.
+static PetscErrorCode Apply(Mat A, TCBoundMatOp op, Vec x, Vec y, Vec z) {
+  Mat_SeqAIJTCBound *t = static_cast<Mat_SeqAIJTCBound *>(A->spptr);
+  VecLease           lx, ly, lz;
+  TCBoundLogRow      row;
+  tcbound::Product   product;
+
+  PetscFunctionBegin;
+  PetscCall(MatSeqAIJTCBoundUpdate(A));
+  const bool device = t->executor->space() == tcbound::MemorySpace::cuda;
+  PetscCall(LeaseBegin(t, 0, x, VEC_READ, &lx));
+  if (y && y != z) PetscCall(LeaseBegin(t, 1, y, VEC_READ, &ly));
+  PetscCall(LeaseBegin(t, 2, z, y == z ? VEC_UPDATE : VEC_WRITE, &lz));
+  product.transpose = op == TCBOUND_MULT_TRANSPOSE || op == TCBOUND_MULT_TRANSPOSE_ADD;
+  product.beta = y ? 1.0 : 0.0;
+  product.x = lx.data;
+  product.y = y == z ? lz.data : ly.data;
+  product.z = lz.data;
+
+  PetscCall(GetLogRow(A, op, &row));
+  if (device) PetscCall(PetscLogGpuTimeBegin());
+  if (row) PetscCall(TCBoundLogBegin(row, *t->executor));
+  TCBoundCallCXX(t->kernel->apply(*t->executor, *t->format, product));
+  if (row) PetscCall(TCBoundLogEnd(row, *t->executor, t->format->work(product.transpose, y != NULL)));
+  if (device) PetscCall(PetscLogGpuTimeEnd());
+  PetscCall(LogFlops(t, y != NULL));
+
+  PetscCall(LeaseEnd(t, &lz));
+  if (ly.vec) PetscCall(LeaseEnd(t, &ly));
+  PetscCall(LeaseEnd(t, &lx));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatMult_SeqAIJTCBound(Mat A, Vec x, Vec y) {
+  PetscFunctionBegin;
+  PetscCall(Apply(A, TCBOUND_MULT, x, NULL, y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatMultAdd_SeqAIJTCBound(Mat A, Vec x, Vec y, Vec z) {
+  PetscFunctionBegin;
+  PetscCall(Apply(A, TCBOUND_MULT_ADD, x, y, z));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatMultTranspose_SeqAIJTCBound(Mat A, Vec x, Vec y) {
+  PetscFunctionBegin;
+  PetscCall(Apply(A, TCBOUND_MULT_TRANSPOSE, x, NULL, y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatMultTransposeAdd_SeqAIJTCBound(Mat A, Vec x, Vec y, Vec z) {
+  PetscFunctionBegin;
+  PetscCall(Apply(A, TCBOUND_MULT_TRANSPOSE_ADD, x, y, z));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+// On the device when the products run there and the vector lives there; MATSEQAIJ's otherwise.
+PetscErrorCode MatGetDiagonal_SeqAIJTCBound(Mat A, Vec d) {
+  Mat_SeqAIJTCBound *t = static_cast<Mat_SeqAIJTCBound *>(A->spptr);
+  PetscBool          mat_bound, vec_bound, use_device, device_vec;
+  PetscInt           n;
+  VecLease           lease;
+
+  PetscFunctionBegin;
+  PetscCall(MatBoundToCPU(A, &mat_bound));
+  PetscCall(VecBoundToCPU(d, &vec_bound));
+  PetscCall(TCBoundMatSettingsUseDevice(t->settings, &use_device));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)d, &device_vec, VECSEQCUDA, VECMPICUDA, ""));
+  if (mat_bound || vec_bound || !use_device || !device_vec) {
+    PetscCall((*MatSeqAIJTCBoundBaseOps()->getdiagonal)(A, d));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(VecGetLocalSize(d, &n));
+  PetscCheck(n == A->rmap->n, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ, "Nonconforming matrix and vector");
+  PetscCall(MatSeqAIJTCBoundUpdate(A));
+  PetscCall(LeaseBegin(t, 2, d, VEC_WRITE, &lease));
+  TCBoundCallCXX(t->format->diagonal(*t->executor, lease.data));
+  PetscCall(LeaseEnd(t, &lease));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,186 @@
+// The type seqaijtcbound: a MATSEQAIJ whose products run on tcbound's kernels.
+#include "aijtcbound.h"
+
+static struct _MatOps base_ops;
+static PetscBool      base_ops_known = PETSC_FALSE;
+
+const struct _MatOps *MatSeqAIJTCBoundBaseOps(void) { return &base_ops; }
+
+PetscErrorCode MatIsSeqAIJTCBound(Mat A, PetscBool *is) { return PetscObjectTypeCompare((PetscObject)A, MATSEQAIJTCBOUND, is); }
+
+// MatCreateVecs() gives device vectors where products run on a device.
+PetscErrorCode MatTCBoundUseDeviceVectors(Mat A, const TCBoundMatSettings &settings) {
+  PetscBool use;
+
+  PetscFunctionBegin;
+  PetscCall(TCBoundMatSettingsUseDevice(settings, &use));
+#if PetscDefined(HAVE_DEVICE)
+  A->boundtocpu = use ? PETSC_FALSE : PETSC_TRUE;
+#endif
+  PetscCall(MatSetVecType(A, use ? VECCUDA : VECSTANDARD));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatSeqAIJTCBoundApplySettings(Mat A, const TCBoundMatSettings &settings) {
+  Mat_SeqAIJTCBound *t = static_cast<Mat_SeqAIJTCBound *>(A->spptr);
+
+  PetscFunctionBegin;
+  if (t->settings.backend != settings.backend || t->settings.format != settings.format) {
+    TCBoundCallCXX(t->settings = settings; t->format.reset(); t->kernel = nullptr);
+    PetscCall(MatTCBoundUseDeviceVectors(A, settings));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatSetFromOptions_SeqAIJTCBound(Mat A, PetscOptionItems items) {
+  Mat_SeqAIJTCBound *t = static_cast<Mat_SeqAIJTCBound *>(A->spptr);
+  TCBoundMatSettings settings = t->settings;
+
+  PetscFunctionBegin;
+  if (base_ops.setfromoptions) PetscCall((*base_ops.setfromoptions)(A, items));
+  PetscCall(TCBoundMatSettingsFromOptions(settings, A));
+  PetscCall(MatSeqAIJTCBoundApplySettings(A, settings));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatDuplicate_SeqAIJTCBound(Mat A, MatDuplicateOption option, Mat *B) {
+  PetscFunctionBegin;
+  PetscCall((*base_ops.duplicate)(A, option, B)); // gives B this type
+  PetscCall(MatSeqAIJTCBoundApplySettings(*B, static_cast<Mat_SeqAIJTCBound *>(A->spptr)->settings));
+#if PetscDefined(HAVE_DEVICE)
+  (*B)->boundtocpu = A->boundtocpu;
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+// Takes off all that Convert_SeqAIJ_SeqAIJTCBound put on, but for the ops table and the type's name.
+static PetscErrorCode Strip(Mat A) {
+  PetscFunctionBegin;
+  delete static_cast<Mat_SeqAIJTCBound *>(A->spptr);
+  A->spptr = NULL;
+  PetscCall(MatTCBoundComposeConversions(A, PETSC_FALSE, PETSC_FALSE));
+  PetscCall(MatTCBoundComposeProducts(A, PETSC_FALSE));
+  PetscCall(MatTCBoundComposeCOO(A, PETSC_FALSE, PETSC_FALSE));
+  PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatConvert_seqaijtcbound_seqaij_C", NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatDestroy_SeqAIJTCBound(Mat A) {
+  PetscFunctionBegin;
+  PetscCall(Strip(A));
+  PetscCall((*base_ops.destroy)(A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static void SetOps(MatOps ops, const struct _MatOps *from) {
+  const bool ours = !from;
+
+  ops->mult = ours ? MatMult_SeqAIJTCBound : from->mult;
+  ops->multadd = ours ? MatMultAdd_SeqAIJTCBound : from->multadd;
+  ops->multtranspose = ours ? MatMultTranspose_SeqAIJTCBound : from->multtranspose;
+  ops->multtransposeadd = ours ? MatMultTransposeAdd_SeqAIJTCBound : from->multtransposeadd;
+  ops->getdiagonal = ours ? MatGetDiagonal_SeqAIJTCBound : from->getdiagonal;
+  ops->duplicate = ours ? MatDuplicate_SeqAIJTCBound : from->duplicate;
+  ops->destroy = ours ? MatDestroy_SeqAIJTCBound : from->destroy;
+  ops->setfromoptions = ours ? MatSetFromOptions_SeqAIJTCBound : from->setfromoptions;
+  ops->view = ours ? MatView_SeqAIJTCBound : from->view;
+}
+
+static PetscErrorCode MatConvert_SeqAIJTCBound_SeqAIJ(Mat A, MatType, MatReuse reuse, Mat *newmat) {
+  Mat B = *newmat;
+
+  PetscFunctionBegin;
+  if (reuse == MAT_REUSE_MATRIX) {
+    PetscCall(MatCopy(A, B, DIFFERENT_NONZERO_PATTERN));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (reuse == MAT_INITIAL_MATRIX)
+    PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
+  else
+    B = A;
+  PetscCall(Strip(B));
+  SetOps(B->ops, &base_ops);
+#if PetscDefined(HAVE_DEVICE)
+  B->boundtocpu = PETSC_TRUE;
+#endif
+  PetscCall(MatSetVecType(B, VECSTANDARD));
+  PetscCall(PetscObjectChangeTypeName((PetscObject)B, MATSEQAIJ));
+  *newmat = B;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatConvert_SeqAIJ_SeqAIJTCBound(Mat A, MatType, MatReuse reuse, Mat *newmat) {
+  Mat       B = *newmat;
+  PetscBool already;
+
+  PetscFunctionBegin;
+  if (reuse == MAT_REUSE_MATRIX) {
+    PetscCall(MatCopy(A, B, DIFFERENT_NONZERO_PATTERN));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (reuse == MAT_INITIAL_MATRIX)
+    PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
+  else
+    B = A;
+  PetscCall(MatIsSeqAIJTCBound(B, &already)); // under -mat_seqaij_type seqaijtcbound
+  if (!already) {
+    // During assembly without preallocation the ops table is a temporary one; set-up has then been done in another type.
+    PetscCheck(!B->hash_active, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE,
+               "Set the matrix type before MatSetUp() or after the assembly");
+    if (!base_ops_known) {
+      base_ops = B->ops[0];
+      base_ops_known = PETSC_TRUE;
+    }
+    PetscCheck(!B->spptr, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The matrix already belongs to another derived type");
+    Mat_SeqAIJTCBound *t = NULL;
+    TCBoundCallCXX(t = new Mat_SeqAIJTCBound);
+    B->spptr = t;
+    SetOps(B->ops, NULL);
+    PetscCall(PetscObjectChangeTypeName((PetscObject)B, MATSEQAIJTCBOUND));
+    PetscCall(MatTCBoundComposeConversions(B, PETSC_FALSE, PETSC_TRUE));
+    PetscCall(MatTCBoundComposeProducts(B, PETSC_TRUE));
+    PetscCall(MatTCBoundComposeCOO(B, PETSC_FALSE, PETSC_TRUE));
+    PetscCall(PetscObjectComposeFunction((PetscObject)B, "MatConvert_seqaijtcbound_seqaij_C", MatConvert_SeqAIJTCBound_SeqAIJ));
+    PetscCall(TCBoundMatSettingsFromOptions(t->settings, B));
+    PetscCall(MatTCBoundUseDeviceVectors(B, t->settings));
+  }
+  *newmat = B;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*MC
+   MATSEQAIJTCBOUND - "seqaijtcbound" - A `MATSEQAIJ` whose products run on tcbound's kernels: on the host, on a GPU's CUDA
+   cores, or by cuSPARSE.
+
+   Options Database Keys:
++  -mat_type aijtcbound                                  - this type on one rank, `MATMPIAIJTCBOUND` on several
+.  -mat_tcbound_backend (auto|host|cuda_core|cusparse)   - where products run; auto takes a device if there is one
+-  -mat_tcbound_format (auto|csr)                        - how the matrix is stored for products
+
+   Level: beginner
+
+   Notes:
+   The host CSR arrays of `MATSEQAIJ` stay the master copy, so whatever works on `MATSEQAIJ` works on this type. The copy that
+   products use follows them: changed values refresh values, a changed pattern builds the copy anew at the next product.
+
+   A choice that cannot run is an error; nothing falls back to another kernel. `MatView()` with `-mat_view ::ascii_info` names
+   the kernel that ran, and `-log_view` ends with what each kernel moved and reached.
+
+.seealso: `MATAIJTCBOUND`, `MATMPIAIJTCBOUND`, `MatTCBoundSetBackend()`, `MatTCBoundGetInfo()`, `TCBoundInitialize()`
+M*/
+PetscErrorCode MatCreate_SeqAIJTCBound(Mat A) {
+  PetscFunctionBegin;
+  PetscCall(MatSetType(A, MATSEQAIJ));
+  PetscCall(MatConvert_SeqAIJ_SeqAIJTCBound(A, MATSEQAIJTCBOUND, MAT_INPLACE_MATRIX, &A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatTCBoundRegisterAll(void) {
+  PetscFunctionBegin;
+  PetscCall(MatRegisterRootName(MATAIJTCBOUND, MATSEQAIJTCBOUND, MATMPIAIJTCBOUND));
+  PetscCall(MatRegister(MATSEQAIJTCBOUND, MatCreate_SeqAIJTCBound));
+  PetscCall(MatRegister(MATMPIAIJTCBOUND, MatCreate_MPIAIJTCBound));
+  PetscCall(MatSeqAIJRegister(MATSEQAIJTCBOUND, MatConvert_SeqAIJ_SeqAIJTCBound));
+  PetscCall(MatTCBoundRegisterFactors());
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,113 @@
+// Options of the matrix types and the choice of a kernel.
+#include "aijtcbound.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "../model/names.h"
+#include "../model/selection.h"
+
+static std::vector<std::string> Names(const std::string &(tcbound::Kernel::*which)() const) {
+  std::vector<std::string> names{"auto"};
+  for (const tcbound::Kernel *kernel : tcbound::all_kernels()) {
+    if (kernel->op() != "spmv") continue;
+    const std::string &name = (kernel->*which)();
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  return names;
+}
+static std::vector<std::string> Backends() { return Names(&tcbound::Kernel::backend); }
+static std::vector<std::string> Formats() { return Names(&tcbound::Kernel::format); }
+
+static PetscErrorCode SetName(std::string &setting, MPI_Comm comm, const char option[], const char value[],
+                              const std::vector<std::string> &valid) {
+  PetscFunctionBegin;
+  PetscCheck(std::find(valid.begin(), valid.end(), value) != valid.end(), comm, PETSC_ERR_ARG_OUTOFRANGE,
+             "%s %s: there is no such choice; did you mean %s? Valid: %s", option, value,
+             tcbound::nearest_name(value, valid).c_str(), tcbound::join_names(valid, ", ").c_str());
+  setting = value;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode TCBoundMatSettingsSetBackend(TCBoundMatSettings &settings, MPI_Comm comm, const char backend[]) {
+  PetscFunctionBegin;
+  PetscCall(SetName(settings.backend, comm, "-mat_tcbound_backend", backend, Backends()));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode TCBoundMatSettingsSetFormat(TCBoundMatSettings &settings, MPI_Comm comm, const char format[]) {
+  PetscFunctionBegin;
+  PetscCall(SetName(settings.format, comm, "-mat_tcbound_format", format, Formats()));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode TCBoundMatSettingsFromOptions(TCBoundMatSettings &settings, Mat A) {
+  MPI_Comm  comm = PetscObjectComm((PetscObject)A);
+  char      value[64];
+  PetscBool set;
+
+  PetscFunctionBegin;
+  PetscOptionsBegin(comm, ((PetscObject)A)->prefix, "AIJTCBound matrix options", "Mat");
+  const std::string backends = "Where products run (" + tcbound::join_names(Backends(), "|") + ")";
+  PetscCall(PetscOptionsString("-mat_tcbound_backend", backends.c_str(), "MatTCBoundSetBackend", settings.backend.c_str(),
+                               value, sizeof(value), &set));
+  if (set) PetscCall(TCBoundMatSettingsSetBackend(settings, comm, value));
+  const std::string formats = "How the matrix is stored for products (" + tcbound::join_names(Formats(), "|") + ")";
+  PetscCall(PetscOptionsString("-mat_tcbound_format", formats.c_str(), "MatTCBoundSetFormat", settings.format.c_str(), value,
+                               sizeof(value), &set));
+  if (set) PetscCall(TCBoundMatSettingsSetFormat(settings, comm, value));
+  PetscOptionsEnd();
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static bool Allows(const TCBoundMatSettings &settings, const tcbound::Kernel &kernel) {
+  return kernel.op() == "spmv" && (settings.backend == "auto" || settings.backend == kernel.backend()) &&
+         (settings.format == "auto" || settings.format == kernel.format());
+}
+
+PetscErrorCode TCBoundMatSettingsUseDevice(const TCBoundMatSettings &settings, PetscBool *use) {
+  tcbound::Executor *executor;
+
+  PetscFunctionBegin;
+  *use = PETSC_FALSE;
+  for (const tcbound::Kernel *kernel : tcbound::all_kernels()) {
+    if (!Allows(settings, *kernel) || kernel->space() != tcbound::MemorySpace::cuda) continue;
+    PetscCall(TCBoundGetCUDAExecutor(&executor, NULL));
+    *use = executor ? PETSC_TRUE : PETSC_FALSE;
+    break;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode TCBoundMatSettingsSelect(const TCBoundMatSettings &settings, PetscBool bound_to_cpu,
+                                        const tcbound::Problem &problem, const tcbound::Kernel **kernel,
+                                        tcbound::Executor **executor) {
+  tcbound::Executor              *host, *cuda;
+  const char                     *why_not;
+  std::string                     reasons;
+  std::vector<tcbound::Candidate> candidates;
+
+  PetscFunctionBegin;
+  PetscCall(TCBoundGetHostExecutor(&host));
+  PetscCall(TCBoundGetCUDAExecutor(&cuda, &why_not));
+  // A matrix bound to the CPU runs on the host whatever the backend that it uses otherwise.
+  TCBoundMatSettings now = settings;
+  if (bound_to_cpu) now.backend = "host";
+  for (const tcbound::Kernel *k : tcbound::all_kernels()) {
+    if (!Allows(now, *k)) continue;
+    tcbound::Executor *e = k->space() == tcbound::MemorySpace::cuda ? cuda : host;
+    const std::string  reason = e ? k->check(e->device(), problem) : std::string(why_not);
+    if (reason.empty())
+      candidates.push_back({k, e, k->predict(problem, false, false)});
+    else
+      reasons += "; " + k->name() + ": " + reason;
+  }
+  PetscCheck(
+    !candidates.empty(), PETSC_COMM_SELF, PETSC_ERR_SUP,
+    "-mat_tcbound_backend %s with -mat_tcbound_format %s cannot run here%s. -mat_tcbound_backend auto or host works everywhere",
+    settings.backend.c_str(), settings.format.c_str(), reasons.empty() ? "; no such kernel exists" : reasons.c_str());
+  const tcbound::Candidate &best = tcbound::select(candidates);
+  *kernel = best.kernel;
+  *executor = best.executor;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
