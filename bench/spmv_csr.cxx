@@ -160,15 +160,16 @@ void report(const Case &c, const std::vector<Result> &results, const Options &op
               static_cast<long long>(c.matrix.rows), static_cast<long long>(c.matrix.nonzeros()), "kernel", "build/us",
               "time/us", "MB", "GB/s", "roof", "/cusparse");
   for (const Result &result : results) {
-    bench::Line line{c.matrix.name,
-                     "spmv",
-                     result.kernel,
-                     c.executor.device().name,
-                     result.microseconds,
-                     options.repeats,
-                     result.work.bytes,
-                     result.work.useful_flops,
-                     c.roof};
+    bench::Line line;
+    line.name = c.matrix.name;
+    line.op = "spmv";
+    line.kernel = result.kernel;
+    line.device = c.executor.device().name;
+    line.time_us = result.microseconds;
+    line.repeats = options.repeats;
+    line.bytes = result.work.bytes;
+    line.useful_flops = result.work.useful_flops;
+    line.roof = c.roof;
     if (baseline) {
       line.baseline = baseline->kernel;
       line.baseline_time_us = baseline->microseconds;
