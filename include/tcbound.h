@@ -42,8 +42,8 @@ PETSC_EXTERN PetscErrorCode TCBoundGetKernels(const char op[], PetscInt *n, cons
 PETSC_EXTERN PetscErrorCode MatTCBoundCheckKernel(Mat A, const char kernel[], PetscBool *can_run, const char *why_not[]);
 
 // Sum over the communicator's ranks of the measured bandwidth ceiling of the memory that `memtype` names, in bytes per second
-// (y = q x on arrays several times the last-level cache). Ranks that share a device or a host measure at the same time and
-// so share it. Collective; measured at the first call and kept.
+// (y = q x on arrays several times the last-level cache). Ranks of a host measure at the same time and so share its memory;
+// ranks that share a device take turns and it counts once. Collective; measured at the first call and kept.
 PETSC_EXTERN PetscErrorCode TCBoundGetBandwidth(MPI_Comm comm, PetscMemType memtype, PetscLogDouble *bytes_per_second);
 
 // Whether this process can use a CUDA device with tcbound; if not, *why_not (may be NULL) says what is missing. Not collective.

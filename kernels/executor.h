@@ -15,6 +15,7 @@ namespace tcbound {
 struct Device {
   MemorySpace space = MemorySpace::host;
   std::string name;              // as the driver or the operating system spells it
+  std::string id;                // tells one CUDA device from all others (its UUID); empty on the host
   int         compute_major = 0; // CUDA compute capability; 0 on the host
   int         compute_minor = 0;
   int         multiprocessors = 0; // streaming multiprocessors; 0 on the host

@@ -28,6 +28,10 @@ public:
   virtual ~Format() = default;
   virtual const char *name() const = 0;
 
+  // Builds what products of that kind need and is not there yet (a transpose, a library's tables). apply() does so too; called
+  // before, it keeps set-up out of the time of the first product.
+  virtual void prepare(Executor &, bool /*transpose*/) {}
+
   // New values on the same pattern, in the order of the CSR that the format was built from.
   virtual void refill(Executor &executor, const double *values, MemorySpace space) = 0;
 

@@ -31,6 +31,7 @@ struct CsrView {
 // What a kernel is asked to work on. One member per operation: SpMV uses csr.
 struct Problem {
   CsrView csr;
+  bool    reproducible = true; // only algorithms that give the same bits in every run
 };
 
 } // namespace tcbound

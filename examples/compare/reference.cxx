@@ -118,6 +118,8 @@ PetscErrorCode ChooseSolver(const Options &o, Reference *r) {
   if (o.problem == Problem::none) {
     PetscCall(MatNorm(r->A, NORM_INFINITY, &norm));
     PetscCall(MatIsSymmetric(r->A, std::isfinite(norm) ? 1e-12 * norm : 0.0, &symmetric));
+    // MATMPIAIJ's answer for its off-diagonal blocks is each rank's own (PETSc 3.26); the ranks must choose the same solver.
+    PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &symmetric, 1, MPI_C_BOOL, MPI_LAND, PetscObjectComm((PetscObject)r->A)));
     PetscCall(HasWholeDiagonal(r->A, &whole));
     r->pc = symmetric || !whole ? PCJACOBI : PCBJACOBI;
   } else {

@@ -71,6 +71,7 @@ public:
     TCBOUND_CUDA(cudaGetDeviceProperties(&properties, device));
     device_.space = MemorySpace::cuda;
     device_.name = properties.name;
+    device_.id.assign(properties.uuid.bytes, sizeof(properties.uuid.bytes));
     device_.compute_major = properties.major;
     device_.compute_minor = properties.minor;
     device_.multiprocessors = properties.multiProcessorCount;

@@ -72,16 +72,48 @@ static PetscErrorCode TCBoundFindWithout(MPI_Comm comm, tcbound::MemorySpace spa
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-// An error on one rank becomes one on all, after the last collective call.
+// Ranks that use the same device take turns: their kernels would run in time slices, of which a rank sees only its own.
+struct Turns {
+  int mine = 0, ranks = 1, most = 1; // this rank's turn, the ranks on its device, the most on any device
+};
+
+static PetscErrorCode TCBoundGetTurns(MPI_Comm comm, const tcbound::Executor *executor, Turns *turns) {
+  constexpr int length = 16; // of a device's UUID
+  PetscMPIInt   rank, size;
+  std::string   id = executor ? executor->device().id : "";
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_rank(comm, &rank));
+  PetscCallMPI(MPI_Comm_size(comm, &size));
+  const bool shares = !id.empty();
+  id.resize(length);
+  std::string all((std::size_t)size * length, '\0');
+  PetscCallMPI(MPI_Allgather(id.data(), length, MPI_CHAR, &all[0], length, MPI_CHAR, comm));
+  if (shares) {
+    turns->ranks = 0;
+    for (PetscMPIInt r = 0; r < size; r++) {
+      if (all.compare((std::size_t)r * length, length, id) != 0) continue;
+      turns->ranks++;
+      turns->mine += r < rank;
+    }
+  }
+  PetscCallMPI(MPI_Allreduce(&turns->ranks, &turns->most, 1, MPI_INT, MPI_MAX, comm));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+// An error on one rank becomes one on all, after the last collective call. A device counts once, whoever shares it.
 static PetscErrorCode TCBoundMeasure(MPI_Comm comm, tcbound::Executor *executor, PetscLogDouble *sum) {
   PetscLogDouble measured[2] = {0, 0}; // bytes per second, failures
   std::string    failure = "another rank failed";
+  Turns          turns;
 
   PetscFunctionBegin;
-  PetscCallMPI(MPI_Barrier(comm));
-  if (executor) {
+  PetscCall(TCBoundGetTurns(comm, executor, &turns));
+  for (int turn = 0; turn < turns.most; turn++) {
+    PetscCallMPI(MPI_Barrier(comm));
+    if (!executor || turn != turns.mine) continue;
     try {
-      measured[0] = executor->measure_bandwidth();
+      measured[0] = executor->measure_bandwidth() / turns.ranks;
     } catch (const std::exception &e) {
       measured[1] = 1;
       failure = e.what();

@@ -16,6 +16,12 @@
 struct TCBoundMatSettings {
   std::string backend = "auto";
   std::string format = "auto";
+  PetscBool   reproducible = PETSC_TRUE;
+
+  bool operator==(const TCBoundMatSettings &o) const {
+    return backend == o.backend && format == o.format && reproducible == o.reproducible;
+  }
+  bool operator!=(const TCBoundMatSettings &o) const { return !(*this == o); }
 };
 
 enum TCBoundMatOp { TCBOUND_MULT, TCBOUND_MULT_ADD, TCBOUND_MULT_TRANSPOSE, TCBOUND_MULT_TRANSPOSE_ADD, TCBOUND_MAT_OPS };
@@ -43,6 +49,7 @@ struct Mat_SeqAIJTCBound {
   tcbound::Executor               *executor = nullptr;
   std::unique_ptr<tcbound::Format> format;
   TCBoundMatSource                 source;
+  PetscBool                        bound = PETSC_FALSE; // to the CPU, when the kernel was chosen
   PetscInt                         nonempty_rows = 0;
   PetscInt                         builds = 0, refills = 0;
   PetscLogDouble                   setup_seconds = 0.0; // of the last build
@@ -71,6 +78,8 @@ PETSC_INTERN PetscErrorCode TCBoundMatSettingsSetFormat(TCBoundMatSettings &sett
 PETSC_INTERN PetscErrorCode TCBoundMatSettingsFromOptions(TCBoundMatSettings &settings, Mat A);
 // Whether products may run on a device under these settings (they do unless the matrix is bound to the CPU).
 PETSC_INTERN PetscErrorCode TCBoundMatSettingsUseDevice(const TCBoundMatSettings &settings, PetscBool *use);
+// Whether these settings leave no choice but a device, be there one or not.
+PETSC_INTERN bool TCBoundMatSettingsNeedDevice(const TCBoundMatSettings &settings);
 // The kernel for this matrix: of those that the settings allow and that pass check(), the least predicted time.
 PETSC_INTERN PetscErrorCode TCBoundMatSettingsSelect(const TCBoundMatSettings &settings, PetscBool bound_to_cpu,
                                                      const tcbound::Problem &problem, const tcbound::Kernel **kernel,

@@ -5,11 +5,18 @@
 // From one of our types to any type that MATSEQAIJ or MATMPIAIJ converts to.
 static PetscErrorCode ConvertFromTCBound(Mat A, MatType type, MatReuse reuse, Mat *newmat) {
   Mat       base;
-  PetscBool parallel;
+  PetscBool parallel, derived;
 
   PetscFunctionBegin;
   PetscCall(MatIsMPIAIJTCBound(A, &parallel));
   const MatType base_type = parallel ? MATMPIAIJ : MATSEQAIJ;
+  // The type may be a root name: aijperm for seqaijperm.
+  PetscCall(PetscStrbeginswith(type, "aij", &derived));
+  if (!derived) PetscCall(PetscStrbeginswith(type, base_type, &derived));
+  if (reuse == MAT_REUSE_MATRIX && derived) { // PETSc's conversions to most of these leave the old values there
+    PetscCall(MatCopy(A, *newmat, DIFFERENT_NONZERO_PATTERN));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   if (reuse == MAT_INPLACE_MATRIX) {
     PetscCall(MatConvert(A, base_type, MAT_INPLACE_MATRIX, &A));
     PetscCall(MatConvert(A, type, MAT_INPLACE_MATRIX, &A));

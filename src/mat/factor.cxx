@@ -9,11 +9,18 @@ static const char ShadowName[] = "tcbound_cusparse_copy";
 // PETSc's own operations of a factor, kept while ours stand in its ops table.
 struct FactorOps {
   struct _MatOps base;
+  PetscInt       factorizations = 0;
+  PetscInt       transposed_solves_of = 0;         // the factorization that transposed solves were set up for; 0: none yet
+  Vec            device_b = NULL, device_x = NULL; // stand for host vectors
 };
 
 static PetscErrorCode FactorOpsDestroy(PetscCtxRt ctx) {
   PetscFunctionBegin;
-  delete *static_cast<FactorOps **>(ctx);
+  FactorOps *ops = *static_cast<FactorOps **>(ctx);
+
+  PetscCall(VecDestroy(&ops->device_b));
+  PetscCall(VecDestroy(&ops->device_x));
+  delete ops;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -34,6 +41,74 @@ static PetscErrorCode GetShadow(Mat F, Mat A, Mat *S) {
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode IsDeviceVec(Vec v, PetscBool *is) {
+  PetscBool bound;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)v, is, VECSEQCUDA, VECMPICUDA, ""));
+  PetscCall(VecBoundToCPU(v, &bound));
+  if (bound) *is = PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+// PETSc's cuSPARSE solves take device vectors only (given others, 3.26 computes on memory that is not theirs), but a matrix
+// of ours works with host vectors too: those go through device vectors.
+static PetscErrorCode SolveOnDevice(Mat F, FactorOps *ops, PetscErrorCode (*solve)(Mat, Vec, Vec), Vec b, Vec x) {
+  PetscBool b_device, x_device;
+
+  PetscFunctionBegin;
+  PetscCall(IsDeviceVec(b, &b_device));
+  PetscCall(IsDeviceVec(x, &x_device));
+  if (b_device && x_device) {
+    PetscCall((*solve)(F, b, x));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (!ops->device_b) {
+    PetscCall(VecCreateSeqCUDA(PETSC_COMM_SELF, F->rmap->n, &ops->device_b));
+    PetscCall(VecDuplicate(ops->device_b, &ops->device_x));
+  }
+  PetscCall(VecCopy(b, ops->device_b));
+  PetscCall((*solve)(F, ops->device_b, ops->device_x));
+  PetscCall(VecCopy(ops->device_x, x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Solve(Mat F, Vec b, Vec x) {
+  FactorOps *ops;
+
+  PetscFunctionBegin;
+  PetscCall(GetFactorOps(F, &ops));
+  PetscCall(SolveOnDevice(F, ops, ops->base.solve, b, x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+// PETSc (seen in 3.26) sets cuSPARSE's transposed solve up once and goes on with the old values after a new factorization.
+static PetscErrorCode SolveTranspose(Mat F, Vec b, Vec x) {
+  FactorOps *ops;
+
+  PetscFunctionBegin;
+  PetscCall(GetFactorOps(F, &ops));
+  if (!ops->transposed_solves_of) ops->transposed_solves_of = ops->factorizations;
+  PetscCheck(ops->transposed_solves_of == ops->factorizations, PETSC_COMM_SELF, PETSC_ERR_SUP,
+             "PETSc's cuSPARSE factor cannot solve with its transpose after a second factorization; use "
+             "-pc_factor_mat_solver_type petsc");
+  PetscCall(SolveOnDevice(F, ops, ops->base.solvetranspose, b, x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+// After a numeric step, which sets the solves anew: puts ours before them.
+static void WrapSolves(Mat F, FactorOps *ops) {
+  ops->factorizations++;
+  if (F->ops->solve && F->ops->solve != Solve) {
+    ops->base.solve = F->ops->solve;
+    F->ops->solve = Solve;
+  }
+  if (F->ops->solvetranspose && F->ops->solvetranspose != SolveTranspose) {
+    ops->base.solvetranspose = F->ops->solvetranspose;
+    F->ops->solvetranspose = SolveTranspose;
+  }
+}
+
 static PetscErrorCode LUFactorNumeric(Mat F, Mat A, const MatFactorInfo *info) {
   FactorOps *ops;
   Mat        S;
@@ -42,6 +117,7 @@ static PetscErrorCode LUFactorNumeric(Mat F, Mat A, const MatFactorInfo *info) {
   PetscCall(GetFactorOps(F, &ops));
   PetscCall(GetShadow(F, A, &S));
   PetscCall((*ops->base.lufactornumeric)(F, S, info));
+  WrapSolves(F, ops);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -53,6 +129,8 @@ static PetscErrorCode CholeskyFactorNumeric(Mat F, Mat A, const MatFactorInfo *i
   PetscCall(GetFactorOps(F, &ops));
   PetscCall(GetShadow(F, A, &S));
   PetscCall((*ops->base.choleskyfactornumeric)(F, S, info));
+  WrapSolves(F, ops);
+  ops->transposed_solves_of = ops->factorizations; // a symmetric factor's transposed solve is the plain one
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -94,6 +172,25 @@ static PetscErrorCode CholeskySymbolic(Mat F, Mat A, IS perm, const MatFactorInf
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+// PETSc asks us for a factor when cusparse is wanted by name and also when no solver is named. By name without a device is an
+// error, as for MATAIJ.
+static PetscErrorCode CheckNotAskedByName(Mat A) {
+  tcbound::Executor *executor;
+  const char        *why_not;
+  char               name[64];
+  PetscBool          set, cusparse = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  PetscCall(TCBoundGetCUDAExecutor(&executor, &why_not));
+  if (executor) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(
+    PetscOptionsGetString(((PetscObject)A)->options, A->factorprefix, "-pc_factor_mat_solver_type", name, sizeof(name), &set));
+  if (set) PetscCall(PetscStrcmp(name, MATSOLVERCUSPARSE, &cusparse));
+  PetscCheck(!cusparse, PETSC_COMM_SELF, PETSC_ERR_MISSING_FACTOR, "-%spc_factor_mat_solver_type cusparse cannot run here: %s",
+             A->factorprefix ? A->factorprefix : "", why_not);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode MatGetFactor_seqaijtcbound_cusparse(Mat A, MatFactorType ftype, Mat *F) {
   Mat        S;
   FactorOps *ops = NULL;
@@ -103,8 +200,17 @@ static PetscErrorCode MatGetFactor_seqaijtcbound_cusparse(Mat A, MatFactorType f
   *F = NULL;
   PetscCall(MatBoundToCPU(A, &bound));
   PetscCall(TCBoundMatSettingsUseDevice(static_cast<Mat_SeqAIJTCBound *>(A->spptr)->settings, &use));
-  if (bound || !use) PetscFunctionReturn(PETSC_SUCCESS); // not offered: PETSc goes on to its host factorization
-  PetscCall(MatConvert(A, MATSEQAIJCUSPARSE, MAT_INITIAL_MATRIX, &S));
+  if (bound || !use) { // the host factorization, as MATSEQAIJCUSPARSE does; MatGetFactor() of PETSc 3.26 may crash on NULL
+    PetscCall(CheckNotAskedByName(A));
+    PetscCall(MatGetFactor(A, MATSOLVERPETSC, ftype, F));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  // PCs ask for the factor before the matrix is assembled, so an empty matrix of the same sizes stands for it here.
+  PetscCall(MatCreate(PetscObjectComm((PetscObject)A), &S));
+  PetscCall(MatSetSizes(S, A->rmap->n, A->cmap->n, A->rmap->N, A->cmap->N));
+  PetscCall(MatSetBlockSizesFromMats(S, A, A));
+  PetscCall(MatSetType(S, MATSEQAIJCUSPARSE));
+  PetscCall(MatSeqAIJSetPreallocation(S, 0, NULL));
   PetscCall(MatGetFactor(S, MATSOLVERCUSPARSE, ftype, F));
   PetscCall(MatDestroy(&S));
   TCBoundCallCXX(ops = new FactorOps{(*F)->ops[0]});

@@ -38,7 +38,7 @@ PetscErrorCode MatMPIAIJTCBoundApplySettings(Mat A, const TCBoundMatSettings &se
   Mat_MPIAIJTCBound *t = static_cast<Mat_MPIAIJTCBound *>(A->spptr);
 
   PetscFunctionBegin;
-  if (t->settings.backend != settings.backend || t->settings.format != settings.format) {
+  if (t->settings != settings) {
     TCBoundCallCXX(t->settings = settings);
     PetscCall(MatTCBoundUseDeviceVectors(A, settings));
     if (A->assembled) PetscCall(MatMPIAIJTCBoundAdoptBlocks(A));
@@ -110,6 +110,26 @@ static PetscErrorCode MatMultTransposeAdd_MPIAIJTCBound(Mat A, Vec x, Vec y, Vec
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+// MATMPIAIJ's 1-norm sums columns into vectors of the matrix's own type, without bringing their zeros to the host (seen in
+// PETSc 3.26: on device vectors the sums start from whatever the host memory holds). It gets host vectors here.
+static PetscErrorCode MatNorm_MPIAIJTCBound(Mat A, NormType type, PetscReal *norm) {
+  Mat     off_diagonal;
+  VecType own;
+  char   *saved;
+
+  PetscFunctionBegin;
+  PetscCall(MatMPIAIJGetSeqAIJ(A, NULL, &off_diagonal, NULL));
+  PetscCall(MatGetVecType(A, &own));
+  PetscCall(PetscStrallocpy(own, &saved));
+  PetscCall(MatSetVecType(A, VECSTANDARD));
+  PetscCall(MatSetVecType(off_diagonal, VECSTANDARD));
+  PetscCall((*base_ops.norm)(A, type, norm));
+  PetscCall(MatSetVecType(off_diagonal, saved));
+  PetscCall(MatSetVecType(A, saved));
+  PetscCall(PetscFree(saved));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode MatDuplicate_MPIAIJTCBound(Mat A, MatDuplicateOption option, Mat *B) {
   PetscFunctionBegin;
   PetscCall((*base_ops.duplicate)(A, option, B));
@@ -127,7 +147,6 @@ static PetscErrorCode Strip(Mat A) {
   A->spptr = NULL;
   PetscCall(MatTCBoundComposeConversions(A, PETSC_TRUE, PETSC_FALSE));
   PetscCall(MatTCBoundComposeProducts(A, PETSC_FALSE));
-  PetscCall(MatTCBoundComposeCOO(A, PETSC_TRUE, PETSC_FALSE));
   PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatConvert_mpiaijtcbound_mpiaij_C", NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -135,7 +154,7 @@ static PetscErrorCode Strip(Mat A) {
 static PetscErrorCode MatDestroy_MPIAIJTCBound(Mat A) {
   PetscFunctionBegin;
   PetscCall(Strip(A));
-  PetscCall((*base_ops.destroy)(A));
+  PetscCall((*base_ops.destroy)(A)); // takes off COO assembly too
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -147,6 +166,7 @@ static void SetOps(MatOps ops, const struct _MatOps *from) {
   ops->multtranspose = ours ? MatMultTranspose_MPIAIJTCBound : from->multtranspose;
   ops->multtransposeadd = ours ? MatMultTransposeAdd_MPIAIJTCBound : from->multtransposeadd;
   ops->assemblyend = ours ? MatAssemblyEnd_MPIAIJTCBound : from->assemblyend;
+  ops->norm = ours ? MatNorm_MPIAIJTCBound : from->norm;
   ops->duplicate = ours ? MatDuplicate_MPIAIJTCBound : from->duplicate;
   ops->destroy = ours ? MatDestroy_MPIAIJTCBound : from->destroy;
   ops->setfromoptions = ours ? MatSetFromOptions_MPIAIJTCBound : from->setfromoptions;
@@ -169,6 +189,7 @@ static PetscErrorCode MatConvert_MPIAIJTCBound_MPIAIJ(Mat A, MatType, MatReuse r
   if (diagonal) PetscCall(MatConvert(diagonal, MATSEQAIJ, MAT_INPLACE_MATRIX, &diagonal));
   if (off_diagonal) PetscCall(MatConvert(off_diagonal, MATSEQAIJ, MAT_INPLACE_MATRIX, &off_diagonal));
   PetscCall(Strip(B));
+  PetscCall(MatTCBoundComposeCOO(B, PETSC_TRUE, PETSC_FALSE));
   SetOps(B->ops, &base_ops);
 #if PetscDefined(HAVE_DEVICE)
   B->boundtocpu = PETSC_TRUE;
@@ -225,7 +246,9 @@ PetscErrorCode MatConvert_MPIAIJ_MPIAIJTCBound(Mat A, MatType, MatReuse reuse, M
    Options Database Keys:
 +  -mat_type aijtcbound                                  - this type on several ranks, `MATSEQAIJTCBOUND` on one
 .  -mat_tcbound_backend (auto|host|cuda_core|cusparse)   - where products run; auto takes a device if there is one
--  -mat_tcbound_format (auto|csr)                        - how the blocks are stored for products
+.  -mat_tcbound_format (auto|csr)                        - how the blocks are stored for products
+-  -mat_tcbound_reproducible (true|false)                - the same bits in every run (default); without, cusparse takes the
+                                                           faster of its algorithms
 
    Level: beginner
 
@@ -234,6 +257,7 @@ M*/
 PetscErrorCode MatCreate_MPIAIJTCBound(Mat A) {
   PetscFunctionBegin;
   PetscCall(MatSetType(A, MATMPIAIJ));
+  A->hash_active = PETSC_FALSE; // MatSetType() leaves it set where it throws away a MATMPIAIJ in mid-assembly
   PetscCall(MatConvert_MPIAIJ_MPIAIJTCBound(A, MATMPIAIJTCBOUND, MAT_INPLACE_MATRIX, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -33,6 +33,7 @@ PetscErrorCode MatSeqAIJTCBoundGetProblem(Mat A, tcbound::Problem *problem, TCBo
   csr.columns = {j, static_cast<int>(sizeof(PetscInt))};
   csr.values = a;
   csr.space = tcbound::MemorySpace::host;
+  problem->reproducible = static_cast<Mat_SeqAIJTCBound *>(A->spptr)->settings.reproducible;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -43,7 +44,8 @@ static PetscErrorCode BuildFormat(Mat A, const tcbound::Problem &problem) {
   PetscFunctionBegin;
   PetscCall(PetscTime(&start));
   t->format.reset(); // before building anew, so that the device never holds both
-  TCBoundCallCXX(t->format = t->kernel->build(*t->executor, problem); t->executor->synchronize());
+  TCBoundCallCXX(t->format = t->kernel->build(*t->executor, problem); t->format->prepare(*t->executor, false);
+                 t->executor->synchronize());
   PetscCall(PetscTime(&end));
   t->setup_seconds = end - start;
   t->builds++;
@@ -67,8 +69,9 @@ PetscErrorCode MatSeqAIJTCBoundUpdate(Mat A) {
   PetscFunctionBegin;
   PetscCall(MatSeqAIJTCBoundGetProblem(A, &problem, &now));
   PetscCall(MatBoundToCPU(A, &bound));
+  if (!PetscDefined(HAVE_DEVICE)) bound = PETSC_FALSE; // there it is always true, whatever was asked for
   const bool on_device = t->format && t->executor->space() == tcbound::MemorySpace::cuda;
-  const bool stays = t->format && !(bound && on_device) && now.same_pattern(t->source);
+  const bool stays = t->format && bound == t->bound && now.same_pattern(t->source);
   if (on_device) PetscCall(TCBoundUsePetscStream(*t->executor));
   if (stays && now.same_values(t->source)) PetscFunctionReturn(PETSC_SUCCESS);
 
@@ -81,6 +84,7 @@ PetscErrorCode MatSeqAIJTCBoundUpdate(Mat A) {
     PetscCall(TCBoundUsePetscStream(*t->executor));
     for (TCBoundLogRow &row : t->rows) row = NULL;
     t->source = now;
+    t->bound = bound;
     PetscCall(BuildFormat(A, problem));
   }
   if (t->executor->space() == tcbound::MemorySpace::cuda)
@@ -210,10 +214,11 @@ static PetscErrorCode Apply(Mat A, TCBoundMatOp op, Vec x, Vec y, Vec z) {
   PetscFunctionBegin;
   PetscCall(MatSeqAIJTCBoundUpdate(A));
   const bool device = t->executor->space() == tcbound::MemorySpace::cuda;
+  product.transpose = op == TCBOUND_MULT_TRANSPOSE || op == TCBOUND_MULT_TRANSPOSE_ADD;
+  TCBoundCallCXX(t->format->prepare(*t->executor, product.transpose));
   PetscCall(LeaseBegin(t, 0, x, VEC_READ, &lx));
   if (y && y != z) PetscCall(LeaseBegin(t, 1, y, VEC_READ, &ly));
   PetscCall(LeaseBegin(t, 2, z, y == z ? VEC_UPDATE : VEC_WRITE, &lz));
-  product.transpose = op == TCBOUND_MULT_TRANSPOSE || op == TCBOUND_MULT_TRANSPOSE_ADD;
   product.beta = y ? 1.0 : 0.0;
   product.x = lx.data;
   product.y = y == z ? lz.data : ly.data;

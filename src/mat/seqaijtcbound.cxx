@@ -15,7 +15,8 @@ PetscErrorCode MatTCBoundUseDeviceVectors(Mat A, const TCBoundMatSettings &setti
   PetscFunctionBegin;
   PetscCall(TCBoundMatSettingsUseDevice(settings, &use));
 #if PetscDefined(HAVE_DEVICE)
-  A->boundtocpu = use ? PETSC_FALSE : PETSC_TRUE;
+  // Not bound to the CPU if a device is asked for and missing: the first product says so.
+  A->boundtocpu = use || TCBoundMatSettingsNeedDevice(settings) ? PETSC_FALSE : PETSC_TRUE;
 #endif
   PetscCall(MatSetVecType(A, use ? VECCUDA : VECSTANDARD));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -25,7 +26,7 @@ PetscErrorCode MatSeqAIJTCBoundApplySettings(Mat A, const TCBoundMatSettings &se
   Mat_SeqAIJTCBound *t = static_cast<Mat_SeqAIJTCBound *>(A->spptr);
 
   PetscFunctionBegin;
-  if (t->settings.backend != settings.backend || t->settings.format != settings.format) {
+  if (t->settings != settings) {
     TCBoundCallCXX(t->settings = settings; t->format.reset(); t->kernel = nullptr);
     PetscCall(MatTCBoundUseDeviceVectors(A, settings));
   }
@@ -60,7 +61,6 @@ static PetscErrorCode Strip(Mat A) {
   A->spptr = NULL;
   PetscCall(MatTCBoundComposeConversions(A, PETSC_FALSE, PETSC_FALSE));
   PetscCall(MatTCBoundComposeProducts(A, PETSC_FALSE));
-  PetscCall(MatTCBoundComposeCOO(A, PETSC_FALSE, PETSC_FALSE));
   PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatConvert_seqaijtcbound_seqaij_C", NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -68,7 +68,7 @@ static PetscErrorCode Strip(Mat A) {
 static PetscErrorCode MatDestroy_SeqAIJTCBound(Mat A) {
   PetscFunctionBegin;
   PetscCall(Strip(A));
-  PetscCall((*base_ops.destroy)(A));
+  PetscCall((*base_ops.destroy)(A)); // takes off COO assembly too
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -99,6 +99,7 @@ static PetscErrorCode MatConvert_SeqAIJTCBound_SeqAIJ(Mat A, MatType, MatReuse r
   else
     B = A;
   PetscCall(Strip(B));
+  PetscCall(MatTCBoundComposeCOO(B, PETSC_FALSE, PETSC_FALSE));
   SetOps(B->ops, &base_ops);
 #if PetscDefined(HAVE_DEVICE)
   B->boundtocpu = PETSC_TRUE;
@@ -155,7 +156,9 @@ PetscErrorCode MatConvert_SeqAIJ_SeqAIJTCBound(Mat A, MatType, MatReuse reuse, M
    Options Database Keys:
 +  -mat_type aijtcbound                                  - this type on one rank, `MATMPIAIJTCBOUND` on several
 .  -mat_tcbound_backend (auto|host|cuda_core|cusparse)   - where products run; auto takes a device if there is one
--  -mat_tcbound_format (auto|csr)                        - how the matrix is stored for products
+.  -mat_tcbound_format (auto|csr)                        - how the matrix is stored for products
+-  -mat_tcbound_reproducible (true|false)                - the same bits in every run (default); without, cusparse takes the
+                                                           faster of its algorithms
 
    Level: beginner
 

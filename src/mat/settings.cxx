@@ -56,6 +56,8 @@ PetscErrorCode TCBoundMatSettingsFromOptions(TCBoundMatSettings &settings, Mat A
   PetscCall(PetscOptionsString("-mat_tcbound_format", formats.c_str(), "MatTCBoundSetFormat", settings.format.c_str(), value,
                                sizeof(value), &set));
   if (set) PetscCall(TCBoundMatSettingsSetFormat(settings, comm, value));
+  PetscCall(PetscOptionsBool("-mat_tcbound_reproducible", "Only algorithms that give the same bits in every run", MATAIJTCBOUND,
+                             settings.reproducible, &settings.reproducible, NULL));
   PetscOptionsEnd();
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -77,6 +79,15 @@ PetscErrorCode TCBoundMatSettingsUseDevice(const TCBoundMatSettings &settings, P
     break;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+bool TCBoundMatSettingsNeedDevice(const TCBoundMatSettings &settings) {
+  const auto &kernels = tcbound::all_kernels();
+  const auto  runs = [&](tcbound::MemorySpace space) {
+    return std::any_of(kernels.begin(), kernels.end(),
+                        [&](const tcbound::Kernel *k) { return k->space() == space && Allows(settings, *k); });
+  };
+  return runs(tcbound::MemorySpace::cuda) && !runs(tcbound::MemorySpace::host);
 }
 
 PetscErrorCode TCBoundMatSettingsSelect(const TCBoundMatSettings &settings, PetscBool bound_to_cpu,

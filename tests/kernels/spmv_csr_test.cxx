@@ -202,9 +202,9 @@ TEST_P(SpmvCsr, Diagonal) {
                     a.columns.begin() + a.offsets[i + 1]);
     ASSERT_EQ(a.columns.size(), a.values.size()) << "the test's own matrix has a duplicate";
   }
-  for (const Csr &m : {a, uniform(650, 700, 20), uniform(40, 0, 0), uniform(64, 64, 64)}) {
+  for (const Csr &m : {a, uniform(650, 700, 20), uniform(700, 650, 20), uniform(40, 0, 0), uniform(64, 64, 64)}) {
     SCOPED_TRACE(m.name);
-    const auto          size = static_cast<std::size_t>(std::min(m.rows, m.columns_count));
+    const auto          size = static_cast<std::size_t>(m.rows);
     std::vector<double> expected(size, 0.0);
     for (std::size_t i = 0; i < size; ++i)
       for (auto k = static_cast<std::size_t>(m.offsets[i]); k < static_cast<std::size_t>(m.offsets[i + 1]); ++k)

@@ -273,15 +273,19 @@ public:
   CudaCoreFormat(Executor &executor, const CsrView &view, const CudaCoreConfig &config)
     : DeviceFormat(executor, view, config.wide_offsets || needs_wide_offsets(view)), config_(config), rows_(view.rows),
       columns_(view.columns_count), nonzeros_(view.nonzeros) {
-    prepare(executor, false);
+    CudaCoreFormat::prepare(executor, false);
   }
 
   std::int64_t stored_bytes() const override { return DeviceFormat::stored_bytes() + tables_[0].bytes() + tables_[1].bytes(); }
 
+  void prepare(Executor &executor, bool transpose) override {
+    if (!prepared_[transpose]) cut(executor, transpose);
+  }
+
   void multiply(Executor &executor, const Product &product) {
+    prepare(executor, product.transpose);
     const DeviceArrays &a = arrays(executor, product.transpose);
     if (a.rows == 0) return;
-    if (!prepared_[product.transpose]) prepare(executor, product.transpose);
     with_offsets(a, [&](const auto *offsets) { launch(executor, a, offsets, product); });
   }
 
@@ -291,7 +295,7 @@ protected:
   }
 
 private:
-  void prepare(Executor &executor, bool transpose) {
+  void cut(Executor &executor, bool transpose) {
     const DeviceArrays &a = arrays(executor, transpose);
     ChunkTable         &table = tables_[transpose];
     table = cut_into_chunks(executor, a, config_);

@@ -37,7 +37,4 @@ const std::vector<CudaCoreVariant> &cuda_core_variants();
 
 std::unique_ptr<Format> build_cuda_core(Executor &executor, const CsrView &view, const CudaCoreConfig &config);
 
-// cuSPARSE's other CSR algorithm, which may differ from run to run and which spmv/csr/cusparse therefore never uses.
-std::unique_ptr<Format> build_cusparse_alg1(Executor &executor, const CsrView &view);
-
 } // namespace tcbound::csr

@@ -62,9 +62,9 @@ __global__ void find_offsets(const std::int32_t *sorted_columns, std::int64_t si
 
 template <class T>
 __global__ void find_diagonal(const T *offsets, const std::int32_t *columns, const double *values, double *d,
-                              std::int64_t size) {
+                              std::int64_t rows) {
   const std::int64_t i = global_index();
-  if (i >= size) return;
+  if (i >= rows) return;
   const std::int64_t end = offsets[i + 1], k = lower_bound(columns, offsets[i], end, i);
   d[i] = k < end && columns[k] == i ? values[k] : 0.0;
 }
@@ -202,11 +202,11 @@ void DeviceFormat::refill(Executor &executor, const double *values, MemorySpace 
 }
 
 void DeviceFormat::diagonal(Executor &executor, double *d) {
-  const std::int64_t size = std::min(plain_.rows, plain_.columns_count);
-  if (size == 0) return;
+  const std::int64_t rows = plain_.rows;
+  if (rows == 0) return;
   with_offsets(plain_, [&](const auto *offsets) {
-    find_diagonal<<<grid_for(size), block, 0, stream_of(executor)>>>(offsets, plain_.columns.data(), plain_.values.data(), d,
-                                                                     size);
+    find_diagonal<<<grid_for(rows), block, 0, stream_of(executor)>>>(offsets, plain_.columns.data(), plain_.values.data(), d,
+                                                                     rows);
     TCBOUND_LAUNCHED();
   });
 }

@@ -35,8 +35,7 @@ void HostFormat::refill(Executor &, const double *values, MemorySpace space) {
 }
 
 void HostFormat::diagonal(Executor &, double *d) {
-  const std::int64_t size = std::min(view_.rows, view_.columns_count);
-  for (std::int64_t i = 0; i < size; ++i) {
+  for (std::int64_t i = 0; i < view_.rows; ++i) {
     std::int64_t       low = view_.row_offsets[i];
     const std::int64_t end = view_.row_offsets[i + 1];
     for (std::int64_t high = end; low < high;) { // the first entry with a column of i or more
