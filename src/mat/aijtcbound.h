@@ -26,17 +26,18 @@ struct TCBoundMatSettings {
 
 enum TCBoundMatOp { TCBOUND_MULT, TCBOUND_MULT_ADD, TCBOUND_MULT_TRANSPOSE, TCBOUND_MULT_TRANSPOSE_ADD, TCBOUND_MAT_OPS };
 
-// The CSR that a format was built from. Another pattern state, size or array means another pattern; another object state
-// means new values.
+// The CSR that a format was built from. Another matrix, pattern state, size or index array means another pattern; another
+// object state or value array means new values. The matrix counts because MatHeaderReplace() hands a format, with its source,
+// to a matrix whose states are counted otherwise.
 struct TCBoundMatSource {
-  PetscObjectId      id = 0;
+  Mat                matrix = NULL;
   PetscObjectState   pattern_state = 0, value_state = 0;
   PetscInt           nonzeros = -1;
   const PetscInt    *i = nullptr, *j = nullptr;
   const PetscScalar *a = nullptr;
 
   bool same_pattern(const TCBoundMatSource &o) const {
-    return id == o.id && pattern_state == o.pattern_state && nonzeros == o.nonzeros && i == o.i && j == o.j;
+    return matrix == o.matrix && pattern_state == o.pattern_state && nonzeros == o.nonzeros && i == o.i && j == o.j;
   }
   bool same_values(const TCBoundMatSource &o) const { return value_state == o.value_state && a == o.a; }
 };

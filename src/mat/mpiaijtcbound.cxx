@@ -71,41 +71,44 @@ static PetscErrorCode MatAssemblyEnd_MPIAIJTCBound(Mat A, MatAssemblyType mode) 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-// Products are MATMPIAIJ's, which call the blocks' operations; this makes sure that the blocks are ours first.
-static PetscErrorCode EnsureBlocks(Mat A) {
+// Products are MATMPIAIJ's, which call the blocks' operations. This makes sure first that the blocks are ours and up to date:
+// what is wrong with them should show before the exchange of the halo is under way.
+static PetscErrorCode UpdateBlocks(Mat A) {
   Mat diagonal, off_diagonal;
 
   PetscFunctionBegin;
   PetscCall(MatMPIAIJGetSeqAIJ(A, &diagonal, &off_diagonal, NULL));
   if (diagonal->ops->mult != MatMult_SeqAIJTCBound || off_diagonal->ops->mult != MatMult_SeqAIJTCBound)
     PetscCall(MatMPIAIJTCBoundAdoptBlocks(A));
+  PetscCall(MatSeqAIJTCBoundUpdate(diagonal));
+  PetscCall(MatSeqAIJTCBoundUpdate(off_diagonal));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode MatMult_MPIAIJTCBound(Mat A, Vec x, Vec y) {
   PetscFunctionBegin;
-  PetscCall(EnsureBlocks(A));
+  PetscCall(UpdateBlocks(A));
   PetscCall((*base_ops.mult)(A, x, y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode MatMultAdd_MPIAIJTCBound(Mat A, Vec x, Vec y, Vec z) {
   PetscFunctionBegin;
-  PetscCall(EnsureBlocks(A));
+  PetscCall(UpdateBlocks(A));
   PetscCall((*base_ops.multadd)(A, x, y, z));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode MatMultTranspose_MPIAIJTCBound(Mat A, Vec x, Vec y) {
   PetscFunctionBegin;
-  PetscCall(EnsureBlocks(A));
+  PetscCall(UpdateBlocks(A));
   PetscCall((*base_ops.multtranspose)(A, x, y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode MatMultTransposeAdd_MPIAIJTCBound(Mat A, Vec x, Vec y, Vec z) {
   PetscFunctionBegin;
-  PetscCall(EnsureBlocks(A));
+  PetscCall(UpdateBlocks(A));
   PetscCall((*base_ops.multtransposeadd)(A, x, y, z));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -18,7 +18,7 @@ PetscErrorCode MatSeqAIJTCBoundGetProblem(Mat A, tcbound::Problem *problem, TCBo
   source->nonzeros = i ? i[m] : 0;
   PetscCheck(a || !source->nonzeros, PETSC_COMM_SELF, PETSC_ERR_SUP,
              "The matrix holds a structure only (MAT_STRUCTURE_ONLY) and has no values to multiply with");
-  PetscCall(PetscObjectGetId((PetscObject)A, &source->id));
+  source->matrix = A;
   PetscCall(PetscObjectStateGet((PetscObject)A, &source->value_state));
   PetscCall(MatGetNonzeroState(A, &source->pattern_state));
   source->i = i;

@@ -268,6 +268,27 @@ TEST_P(Values, AreTheStoredOnesAfterRetrieve) {
 }
 
 // A sum with a plain AIJ matrix of any pattern.
+// MatHeaderReplace() hands the format of one matrix to another, whose object state may by chance be the one that the format
+// remembers; for some number of changes before and after its product it is.
+TEST_P(Values, AreNewAfterMatHeaderReplace) {
+  for (int earlier = 0; earlier < 6; earlier++) {
+    const Pair  m(random_case());
+    Handle<Vec> x, z;
+    Mat         other;
+
+    OK(MatCreateVecs(m.ours, &x, &z));
+    OK(VecSet(x, 1.0));
+    OK(MatDuplicate(m.ours, MAT_COPY_VALUES, &other));
+    OK(MatMult(m.ours, x, z));
+    for (int change = 0; change < earlier; change++) OK(MatScale(m.ours, 1.0 + change));
+    OK(MatMult(other, x, z));
+    OK(MatScale(other, 3.0));
+    OK(MatScale(m.aij, 3.0));
+    OK(MatHeaderReplace(m.ours, &other));
+    expect_same(m.ours, m.aij, vec_types().back());
+  }
+}
+
 TEST_P(Values, AddAPlainMatrix) {
   const Case c = dominant_case(97, false);
   for (MatStructure structure : {SAME_NONZERO_PATTERN, SUBSET_NONZERO_PATTERN, DIFFERENT_NONZERO_PATTERN}) {

@@ -1,4 +1,6 @@
 // spmv/csr/host: one thread, any mixture of 32- and 64-bit indices.
+#include <algorithm>
+
 #include "format.h"
 
 namespace tcbound {
@@ -13,6 +15,14 @@ void multiply(const CsrView &a, const Offset *offsets, const Index *columns, con
     const Offset end = offsets[i + 1];
     Offset       k = offsets[i];
     double       s0 = 0.0, s1 = 0.0, s2 = 0.0, s3 = 0.0;
+    // Short rows: there the many streams of x crowd out the hardware's own prefetching (7-point Poisson on a Xeon: 1.6 times as
+    // fast with this). Not in a function of its own: GCC takes one that only prefetches for free of effects and drops the call.
+    if (end - k <= 16) {
+      for (std::int64_t ahead = k; ahead < end; ahead += 8) { // a cache line of values
+        __builtin_prefetch(values + std::min(ahead + 256, a.nonzeros), 0, 0);
+        __builtin_prefetch(columns + std::min(ahead + 512, a.nonzeros), 0, 0);
+      }
+    }
     for (; k + 4 <= end; k += 4) {
       s0 += values[k] * x[columns[k]];
       s1 += values[k + 1] * x[columns[k + 1]];
