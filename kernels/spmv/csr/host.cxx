@@ -15,7 +15,7 @@ void multiply(const CsrView &a, const Offset *offsets, const Index *columns, con
     const Offset end = offsets[i + 1];
     Offset       k = offsets[i];
     double       s0 = 0.0, s1 = 0.0, s2 = 0.0, s3 = 0.0;
-    // Short rows: there the many streams of x crowd out the hardware's own prefetching (7-point Poisson on a Xeon: 1.6 times as
+    // Short rows: there the many streams of x crowd out the hardware's own prefetching (7-point Poisson on an EPYC: 1.5 times as
     // fast with this). Not in a function of its own: GCC takes one that only prefetches for free of effects and drops the call.
     if (end - k <= 16) {
       for (std::int64_t ahead = k; ahead < end; ahead += 8) { // a cache line of values
