@@ -1,4 +1,4 @@
-// Bandwidth ceilings, measured by all processes of a communicator at the same time.
+// Bandwidth ceilings, measured by all processes of a communicator: of a host at the same time, of a device in turns.
 #include <tcbound.h>
 
 #include <petsc/private/petscimpl.h>
@@ -160,7 +160,7 @@ PetscErrorCode TCBoundLogCeiling(MPI_Comm comm, tcbound::MemorySpace space, Pets
   Collective
 
   Input Parameters:
-+ comm    - the communicator whose ranks measure, all at the same time
++ comm    - the communicator whose ranks measure: those of a host at the same time, those that share a device in turns
 - memtype - `PETSC_MEMTYPE_HOST` or `PETSC_MEMTYPE_CUDA`
 
   Output Parameter:

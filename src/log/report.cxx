@@ -134,7 +134,7 @@ std::string report_table(const Report &report) {
     text += separator + (ceiling > 0 ? format("%.4g GB/s ", ceiling * 1e-9) : std::string("not measured ")) + space_name(space);
     separator = ", ";
   }
-  return text + "; measured: y = q x on long arrays, all ranks at once, bytes read + written.\n";
+  return text + "; measured: y = q x on long arrays, ranks at once, in turns on a shared device; read + written.\n";
 }
 
 std::string report_csv(const Report &report) {

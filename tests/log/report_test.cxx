@@ -84,7 +84,7 @@ MatMult          B         .._format_name/tensor_core  1.2e+08 1.000e-03 1.000e-
 ------------------------------------------------------------------------------------------------------------------------------------
 Median, Total: device time of one call and of all, slowest rank; Ratio: Total of the slowest to the fastest rank.
 Byte, FLOP (useful): summed over ranks; GB/s = bytes/Total; FLOP/B = useful FLOPs/bytes; Share = GB/s / ceiling.
-Ceiling: 25 GB/s host, 4123 GB/s cuda; measured: y = q x on long arrays, all ranks at once, bytes read + written.
+Ceiling: 25 GB/s host, 4123 GB/s cuda; measured: y = q x on long arrays, ranks at once, in turns on a shared device; read + written.
 )");
 }
 
