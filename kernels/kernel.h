@@ -41,6 +41,9 @@ public:
   // Counted from the arrays actually built. accumulate: beta is not 0, so y is read too.
   virtual Work         work(bool transpose, bool accumulate) const = 0;
   virtual std::int64_t stored_bytes() const = 0; // memory that the format occupies beyond borrowed arrays
+
+  // What the format found in the matrix, for people; empty when there is nothing to say.
+  virtual std::string describe() const { return {}; }
 };
 
 // An operation on a format by a backend, such as spmv/csr/cuda_core. Stateless: one object per row of list.def.
@@ -60,7 +63,8 @@ public:
   // Empty when the kernel can run this problem on this device, else the reason why not, as a clause ("there are ...").
   virtual std::string check(const Device &device, const Problem &problem) const = 0;
 
-  // The work of the format that build() would make, without building it.
+  // The work of the format that build() would make, without building it: exactly where the sizes of the matrix tell, else the
+  // least that it can be (a format that looks for repetition in the matrix knows more only when it is built).
   virtual Work predict(const Problem &problem, bool transpose, bool accumulate) const = 0;
 
   virtual std::unique_ptr<Format> build(Executor &executor, const Problem &problem) const = 0;

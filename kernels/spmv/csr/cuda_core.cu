@@ -6,7 +6,7 @@
 // floating-point numbers: results are reproducible bit for bit.
 #include <algorithm>
 
-#include "chunks.h"
+#include "chunked_product.h"
 #include "cuda/bulk_copy.h"
 #include "cuda/error.h"
 
@@ -24,9 +24,10 @@ constexpr int min_blocks = 4;
 #endif
 
 struct Scaling {
-  double        alpha, beta;
-  const double *y;
-  double       *z;
+  double              alpha, beta;
+  const double       *y;
+  double             *z;
+  const std::int32_t *rows; // of y and z that the matrix's rows stand for, or null
 };
 
 template <class Offset> struct Arguments {
@@ -57,6 +58,7 @@ struct Range {
 
 __device__ void store(const Scaling &scaling, std::int32_t row, double sum) {
   double result = scaling.alpha * sum;
+  if (scaling.rows) row = __ldg(scaling.rows + row);
   if (scaling.beta != 0.0) result += scaling.beta * scaling.y[row];
   scaling.z[row] = result;
 }
@@ -268,6 +270,30 @@ std::size_t shared_bytes(const CudaCoreConfig &config, const ChunkTable &table) 
          (sizeof(double) + sizeof(std::int32_t));
 }
 
+template <class Offset>
+void launch(Executor &executor, const DeviceArrays &a, const Offset *offsets, const CudaCoreConfig &config, ChunkTable &table,
+            const Product &p, const std::int32_t *rows) {
+  const auto        chunks = static_cast<std::int32_t>(table.cut.chunks);
+  Arguments<Offset> arguments = {offsets,
+                                 a.columns.data(),
+                                 a.values.data(),
+                                 p.x,
+                                 table.chunks.data(),
+                                 table.parts.data(),
+                                 table.arrivals.data(),
+                                 table.cut.span,
+                                 chunks,
+                                 table.capacity,
+                                 config.stages,
+                                 config.group,
+                                 config.evict_first,
+                                 {p.alpha, p.beta, p.y, p.z, rows}};
+  const auto        grid = static_cast<unsigned>((chunks + config.group - 1) / config.group);
+  csr::multiply<Offset><<<grid, static_cast<unsigned>(config.threads), shared_bytes(config, table),
+                          static_cast<cudaStream_t>(executor.stream())>>>(arguments);
+  TCBOUND_LAUNCHED();
+}
+
 class CudaCoreFormat final : public DeviceFormat {
 public:
   CudaCoreFormat(Executor &executor, const CsrView &view, const CudaCoreConfig &config)
@@ -276,17 +302,17 @@ public:
     CudaCoreFormat::prepare(executor, false);
   }
 
-  std::int64_t stored_bytes() const override { return DeviceFormat::stored_bytes() + tables_[0].bytes() + tables_[1].bytes(); }
+  std::int64_t stored_bytes() const override {
+    return DeviceFormat::stored_bytes() + products_[0].table().bytes() + products_[1].table().bytes();
+  }
 
   void prepare(Executor &executor, bool transpose) override {
-    if (!prepared_[transpose]) cut(executor, transpose);
+    if (!products_[transpose].prepared()) products_[transpose].prepare(executor, arrays(executor, transpose), config_);
   }
 
   void multiply(Executor &executor, const Product &product) {
     prepare(executor, product.transpose);
-    const DeviceArrays &a = arrays(executor, product.transpose);
-    if (a.rows == 0) return;
-    with_offsets(a, [&](const auto *offsets) { launch(executor, a, offsets, product); });
+    products_[product.transpose].multiply(executor, arrays(executor, product.transpose), product);
   }
 
 protected:
@@ -295,53 +321,33 @@ protected:
   }
 
 private:
-  void cut(Executor &executor, bool transpose) {
-    const DeviceArrays &a = arrays(executor, transpose);
-    ChunkTable         &table = tables_[transpose];
-    table = cut_into_chunks(executor, a, config_);
-    const auto         kernel = a.wide ? reinterpret_cast<const void *>(csr::multiply<std::int64_t>)
-                                       : reinterpret_cast<const void *>(csr::multiply<std::int32_t>);
-    cudaFuncAttributes attributes;
-    TCBOUND_CUDA(cudaFuncGetAttributes(&attributes, kernel));
-    const std::size_t needed = shared_bytes(config_, table), most = executor.device().shared_bytes - attributes.sharedSizeBytes;
-    if (needed > most)
-      throw Error(ErrorCode::unsupported, "spmv/csr/cuda_core: a block needs " + std::to_string(needed) +
-                                            " bytes of shared memory and may have " + std::to_string(most));
-    // All that a block may have, whatever this matrix needs: the attribute belongs to the kernel, not to this format.
-    TCBOUND_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(most)));
-    prepared_[transpose] = true;
-  }
-
-  template <class Offset> void launch(Executor &executor, const DeviceArrays &a, const Offset *offsets, const Product &p) {
-    ChunkTable       &table = tables_[p.transpose];
-    const auto        chunks = static_cast<std::int32_t>(table.cut.chunks);
-    Arguments<Offset> arguments = {offsets,
-                                   a.columns.data(),
-                                   a.values.data(),
-                                   p.x,
-                                   table.chunks.data(),
-                                   table.parts.data(),
-                                   table.arrivals.data(),
-                                   table.cut.span,
-                                   chunks,
-                                   table.capacity,
-                                   config_.stages,
-                                   config_.group,
-                                   config_.evict_first,
-                                   {p.alpha, p.beta, p.y, p.z}};
-    const auto        grid = static_cast<unsigned>((chunks + config_.group - 1) / config_.group);
-    csr::multiply<Offset><<<grid, static_cast<unsigned>(config_.threads), shared_bytes(config_, table),
-                            static_cast<cudaStream_t>(executor.stream())>>>(arguments);
-    TCBOUND_LAUNCHED();
-  }
-
   CudaCoreConfig config_;
   std::int64_t   rows_, columns_, nonzeros_;
-  ChunkTable     tables_[2]; // of the matrix and of its transpose
-  bool           prepared_[2] = {false, false};
+  ChunkedProduct products_[2]; // of the matrix and of its transpose
 };
 
 } // namespace
+
+void ChunkedProduct::prepare(Executor &executor, const DeviceArrays &a, const CudaCoreConfig &config) {
+  config_ = config;
+  table_ = cut_into_chunks(executor, a, config);
+  const auto         kernel = a.wide ? reinterpret_cast<const void *>(csr::multiply<std::int64_t>)
+                                     : reinterpret_cast<const void *>(csr::multiply<std::int32_t>);
+  cudaFuncAttributes attributes;
+  TCBOUND_CUDA(cudaFuncGetAttributes(&attributes, kernel));
+  const std::size_t needed = shared_bytes(config, table_), most = executor.device().shared_bytes - attributes.sharedSizeBytes;
+  if (needed > most)
+    throw Error(ErrorCode::unsupported, "spmv/csr/cuda_core: a block needs " + std::to_string(needed) +
+                                          " bytes of shared memory and may have " + std::to_string(most));
+  // All that a block may have, whatever this matrix needs: the attribute belongs to the kernel, not to this format.
+  TCBOUND_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(most)));
+  prepared_ = true;
+}
+
+void ChunkedProduct::multiply(Executor &executor, const DeviceArrays &a, const Product &product, const std::int32_t *rows) {
+  if (a.rows == 0) return;
+  with_offsets(a, [&](const auto *offsets) { launch(executor, a, offsets, config_, table_, product, rows); });
+}
 
 const std::vector<CudaCoreVariant> &cuda_core_variants() {
   static const auto make = [](int threads, int entries, int stages, int group, ChunkMode mode, bool evict_first) {

@@ -131,11 +131,11 @@ void sort_by_column(Executor &executor, const DeviceArrays &a, Array<std::int32_
 }
 
 template <class T>
-void transpose(Executor &executor, const DeviceArrays &a, const T *offsets, DeviceArrays &to, Array<T> &to_offsets,
-               Array<T> &positions) {
+void transpose_entries(Executor &executor, const DeviceArrays &a, const T *offsets, DeviceArrays &to, Array<T> &to_offsets,
+                       Array<T> &positions) {
   const cudaStream_t  stream = stream_of(executor);
-  Array<std::int32_t> sorted(executor, a.nonzeros), rows(executor, a.nonzeros);
-  Array<double>       values(executor, a.nonzeros);
+  Array<std::int32_t> sorted(executor, a.nonzeros);
+  to.columns = Array<std::int32_t>(executor, a.nonzeros);
   positions = Array<T>(executor, a.nonzeros);
   to_offsets = Array<T>(executor, a.columns_count + 1);
   sort_by_column(executor, a, sorted, positions);
@@ -143,17 +143,10 @@ void transpose(Executor &executor, const DeviceArrays &a, const T *offsets, Devi
                                                                     a.columns_count);
   TCBOUND_LAUNCHED();
   if (a.nonzeros > 0) {
-    find_rows<<<grid_for(a.nonzeros), block, 0, stream>>>(offsets, a.rows, positions.data(), rows.data(), a.nonzeros);
-    gather_values<<<grid_for(a.nonzeros), block, 0, stream>>>(a.values.data(), positions.data(), values.data(), a.nonzeros);
+    find_rows<<<grid_for(a.nonzeros), block, 0, stream>>>(offsets, a.rows, positions.data(), to.columns.data(), a.nonzeros);
     TCBOUND_LAUNCHED();
   }
   executor.synchronize(); // `sorted` is freed on return
-  to.rows = a.columns_count;
-  to.columns_count = a.rows;
-  to.nonzeros = a.nonzeros;
-  to.wide = a.wide;
-  to.columns = std::move(rows);
-  to.values = std::move(values);
 }
 
 } // namespace
@@ -170,35 +163,56 @@ std::string check_device(const Device &device, const CsrView &view) {
   return {};
 }
 
-DeviceFormat::DeviceFormat(Executor &executor, const CsrView &view, bool wide) {
+DeviceArrays copy_to_device(Executor &executor, const CsrView &view, bool wide) {
+  DeviceArrays a;
   validate(view);
-  plain_.rows = view.rows;
-  plain_.columns_count = view.columns_count;
-  plain_.nonzeros = view.nonzeros;
-  plain_.wide = wide;
+  a.rows = view.rows;
+  a.columns_count = view.columns_count;
+  a.nonzeros = view.nonzeros;
+  a.wide = wide;
   if (wide)
-    plain_.wide_offsets = copy_offsets<std::int64_t>(executor, view);
+    a.wide_offsets = copy_offsets<std::int64_t>(executor, view);
   else
-    plain_.narrow_offsets = copy_offsets<std::int32_t>(executor, view);
-  plain_.columns = copy_indices<std::int32_t>(executor, view.columns, view.space, view.nonzeros);
-  plain_.values = Array<double>(executor, view.nonzeros);
-  executor.copy(plain_.values.data(), MemorySpace::cuda, view.values, view.space,
-                static_cast<std::size_t>(plain_.values.bytes()));
+    a.narrow_offsets = copy_offsets<std::int32_t>(executor, view);
+  a.columns = copy_indices<std::int32_t>(executor, view.columns, view.space, view.nonzeros);
+  a.values = Array<double>(executor, view.nonzeros);
+  executor.copy(a.values.data(), MemorySpace::cuda, view.values, view.space, static_cast<std::size_t>(a.values.bytes()));
+  return a;
 }
 
-void DeviceFormat::refill(Executor &executor, const double *values, MemorySpace space) {
-  const std::int64_t size = plain_.nonzeros;
-  executor.copy(plain_.values.data(), MemorySpace::cuda, values, space, static_cast<std::size_t>(plain_.values.bytes()));
-  if (!have_transpose_ || size == 0) return;
-  const auto gather = [&](const auto *positions) {
-    gather_values<<<grid_for(size), block, 0, stream_of(executor)>>>(plain_.values.data(), positions, transposed_.values.data(),
-                                                                     size);
+DeviceArrays Transposition::transpose(Executor &executor, const DeviceArrays &a) {
+  DeviceArrays to;
+  nonzeros_ = a.nonzeros;
+  to.rows = a.columns_count;
+  to.columns_count = a.rows;
+  to.nonzeros = a.nonzeros;
+  to.wide = a.wide;
+  if (a.wide)
+    transpose_entries(executor, a, a.wide_offsets.data(), to, to.wide_offsets, wide_positions_);
+  else
+    transpose_entries(executor, a, a.narrow_offsets.data(), to, to.narrow_offsets, narrow_positions_);
+  to.values = Array<double>(executor, a.nonzeros);
+  gather(executor, a.values.data(), to.values.data());
+  return to;
+}
+
+void Transposition::gather(Executor &executor, const double *from, double *to) const {
+  if (nonzeros_ == 0) return;
+  const auto launch = [&](const auto *positions) {
+    gather_values<<<grid_for(nonzeros_), block, 0, stream_of(executor)>>>(from, positions, to, nonzeros_);
     TCBOUND_LAUNCHED();
   };
-  if (plain_.wide)
-    gather(wide_positions_.data());
+  if (wide_positions_.size() > 0)
+    launch(wide_positions_.data());
   else
-    gather(narrow_positions_.data());
+    launch(narrow_positions_.data());
+}
+
+DeviceFormat::DeviceFormat(Executor &executor, const CsrView &view, bool wide) : plain_(copy_to_device(executor, view, wide)) {}
+
+void DeviceFormat::refill(Executor &executor, const double *values, MemorySpace space) {
+  executor.copy(plain_.values.data(), MemorySpace::cuda, values, space, static_cast<std::size_t>(plain_.values.bytes()));
+  if (have_transpose_) transposition_.gather(executor, plain_.values.data(), transposed_.values.data());
 }
 
 void DeviceFormat::diagonal(Executor &executor, double *d) {
@@ -218,19 +232,12 @@ Work DeviceFormat::work(bool transpose, bool accumulate) const {
   return count_work(size, false, accumulate, auxiliary_bytes(transpose));
 }
 
-std::int64_t DeviceFormat::stored_bytes() const {
-  return plain_.bytes() + transposed_.bytes() + narrow_positions_.bytes() + wide_positions_.bytes();
-}
+std::int64_t DeviceFormat::stored_bytes() const { return plain_.bytes() + transposed_.bytes() + transposition_.bytes(); }
 
 const DeviceArrays &DeviceFormat::arrays(Executor &executor, bool transposed) {
   if (!transposed) return plain_;
-  if (!have_transpose_) {
-    if (plain_.wide)
-      transpose(executor, plain_, plain_.wide_offsets.data(), transposed_, transposed_.wide_offsets, wide_positions_);
-    else
-      transpose(executor, plain_, plain_.narrow_offsets.data(), transposed_, transposed_.narrow_offsets, narrow_positions_);
-    have_transpose_ = true;
-  }
+  if (!have_transpose_) transposed_ = transposition_.transpose(executor, plain_);
+  have_transpose_ = true;
   return transposed_;
 }
 

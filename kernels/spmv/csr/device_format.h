@@ -31,6 +31,25 @@ inline bool needs_wide_offsets(const CsrView &view) { return view.nonzeros > std
 // What keeps a device from holding this matrix as DeviceArrays, or empty.
 std::string check_device(const Device &device, const CsrView &view);
 
+// A copy in device memory, with 64-bit offsets if `wide`.
+DeviceArrays copy_to_device(Executor &executor, const CsrView &view, bool wide);
+
+// Makes the transpose of a matrix and takes the matrix's later values to it.
+class Transposition {
+public:
+  DeviceArrays transpose(Executor &executor, const DeviceArrays &a);
+
+  // to[k] = the value of the transpose's entry k; `from` in the order of the plain matrix. Both in device memory.
+  void gather(Executor &executor, const double *from, double *to) const;
+
+  std::int64_t bytes() const { return narrow_positions_.bytes() + wide_positions_.bytes(); }
+
+private:
+  std::int64_t        nonzeros_ = 0;
+  Array<std::int32_t> narrow_positions_; // of the transpose's entries among those of the plain matrix
+  Array<std::int64_t> wide_positions_;
+};
+
 // CSR in device memory, shared by all device backends. The transpose is stored as CSR of its own, built when first needed, so
 // that a transposed product is the plain one: every output is summed by one place in a fixed order, without atomics.
 class DeviceFormat : public Format {
@@ -50,10 +69,9 @@ protected:
   virtual std::int64_t auxiliary_bytes(bool) const { return 0; }
 
 private:
-  DeviceArrays        plain_, transposed_;
-  bool                have_transpose_ = false;
-  Array<std::int32_t> narrow_positions_; // of the transpose's entries among those of the plain matrix
-  Array<std::int64_t> wide_positions_;
+  DeviceArrays  plain_, transposed_;
+  Transposition transposition_;
+  bool          have_transpose_ = false;
 };
 
 } // namespace tcbound::csr

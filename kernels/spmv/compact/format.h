@@ -1,0 +1,91 @@
+#pragma once
+
+// The format "compact": CSR without what a structured matrix repeats.
+//
+// Rows are cut into slices of 64 consecutive rows. Two rows have the same offset pattern if their entries lie at the same
+// distances from their own row index (columns minus row), and the same row pattern if their values are bitwise equal besides.
+// A slice is stored in one of three ways, whichever fits most of its rows:
+//
+//   constant   most rows share one row pattern: the slice is the number of that pattern in a dictionary. Nothing is stored for
+//              a row but its bit in a mask.
+//   explicit   most rows share one offset pattern: the slice is the number of that pattern, and its values stand in column-major
+//              order (entry k of all 64 rows side by side, as in SELL-64). Nothing is stored for a column index.
+//   remainder  neither: its rows are stored as CSR of their own.
+//
+// The other rows of a constant or explicit slice are its exceptions: single rows with a pattern number each, if the dictionary
+// has their pattern, and rows of the remainder if not. So one odd row costs one row. Every value is recovered bit for bit.
+//
+// The entries of a row are always added up from the first to the last in one fused multiply-add each, so a row's result does
+// not depend on whether its slice is constant, explicit or an exception.
+//
+// SELL: M. Kreutzer, G. Hager, G. Wellein, H. Fehske, A. R. Bishop, "A unified sparse matrix data format for efficient general
+// sparse matrix-vector multiplication on modern processors with wide SIMD units", SIAM J. Sci. Comput. 36 (2014).
+
+#include <cstdint>
+
+#include "kernel.h"
+
+namespace tcbound::compact {
+
+constexpr int slice_rows = 64;
+constexpr int longest_run = 3;          // entries of a segment
+constexpr int longest_patterned = 1024; // entries of a row that may have a pattern; longer rows belong to the remainder
+
+// 1 to longest_run consecutive columns: row + offset, row + offset + 1, ...
+struct Segment {
+  std::int32_t offset;
+  std::int32_t count;
+};
+
+// The same with the values, for a row pattern.
+struct alignas(16) ConstantSegment {
+  std::int32_t offset;
+  std::int32_t count;
+  double       values[longest_run];
+};
+static_assert(sizeof(ConstantSegment) == 32);
+
+// A stretch of a table of segments: the entries of a row in stored order.
+struct alignas(16) Pattern {
+  std::int64_t first_segment;
+  std::int32_t segments;
+  std::int32_t entries;
+  std::int32_t low, high;      // least and greatest offset; 0 and 0 without entries
+  std::int32_t representative; // a row that has the pattern
+  std::int32_t unused;
+};
+static_assert(sizeof(Pattern) == 32);
+
+struct alignas(16) Slice {
+  std::int32_t  first_row;
+  std::int32_t  pattern;
+  std::uint64_t rows; // bit i: row first_row + i has the pattern
+};
+static_assert(sizeof(Slice) == 16);
+
+// A row of a slice that has another pattern of the same dictionary.
+struct Exception {
+  std::int32_t row;
+  std::int32_t pattern;
+};
+
+// How the rows and entries of a matrix are distributed, and what is stored for them. Bytes are of the arrays that a product
+// reads: slices, dictionary, exceptions, values, remainder.
+struct Census {
+  std::int64_t rows = 0, columns = 0, nonzeros = 0;
+  std::int64_t constant_rows = 0, explicit_rows = 0, exceptions = 0, remainder_rows = 0;
+  std::int64_t remainder_nonzeros = 0;
+  std::int64_t patterns = 0; // of both dictionaries
+  std::int64_t bytes = 0;
+};
+
+// z = A x with each array counted once: the census's bytes, 8 for each element of x and of z, and of y when it is added.
+Work count_work(const Census &census, bool accumulate);
+
+// What no matrix in this format can be below: the vectors.
+Work least_work(const CsrView &view, bool transpose, bool accumulate);
+
+// In words, for MatView(): "98.7 % of 4096000 rows in constant slices, ...".
+std::string describe(const Census &census);
+
+} // namespace tcbound::compact
