@@ -31,6 +31,13 @@ constexpr int slice_rows = 64;
 constexpr int longest_run = 3;          // entries of a segment
 constexpr int longest_patterned = 1024; // entries of a row that may have a pattern; longer rows belong to the remainder
 
+// A pattern that this part of a slice's rows have is the slice's.
+constexpr bool is_main(std::int64_t rows_with, std::int64_t rows_present) { return 3 * rows_with >= rows_present; }
+
+// Whether exceptions keep a pattern that is no slice's: always while the dictionary is small, else if they are enough to pay for
+// its place in it.
+constexpr bool is_kept(std::int64_t exceptions_with, std::int64_t patterns) { return patterns <= 4096 || exceptions_with >= 4; }
+
 // 1 to longest_run consecutive columns: row + offset, row + offset + 1, ...
 struct Segment {
   std::int32_t offset;
@@ -57,7 +64,7 @@ struct alignas(16) Pattern {
 static_assert(sizeof(Pattern) == 32);
 
 struct alignas(16) Slice {
-  std::int32_t  first_row;
+  std::int32_t  first_row; // -1 for the first slice when slices start at odd rows
   std::int32_t  pattern;
   std::uint64_t rows; // bit i: row first_row + i has the pattern
 };

@@ -25,6 +25,11 @@ template <class F> auto with_offsets(const DeviceArrays &a, F &&f) {
   return a.wide ? f(a.wide_offsets.data()) : f(a.narrow_offsets.data());
 }
 
+// The same for two matrices whose offsets have the same width: f(offsets of a, offsets of b).
+template <class F> auto with_offsets(const DeviceArrays &a, const DeviceArrays &b, F &&f) {
+  return a.wide ? f(a.wide_offsets.data(), b.wide_offsets.data()) : f(a.narrow_offsets.data(), b.narrow_offsets.data());
+}
+
 // Row offsets need 64 bits when the number of entries does not fit in 32.
 inline bool needs_wide_offsets(const CsrView &view) { return view.nonzeros > std::numeric_limits<std::int32_t>::max(); }
 

@@ -1,0 +1,348 @@
+// spmv/compact/cuda_core: a warp multiplies a slice, two neighbouring rows a lane.
+//
+// All lanes of a warp read the same segment of the same pattern, so a segment of m columns takes m + 1 neighbouring elements of x
+// for a lane's two rows, and pairs of them come with one 16-byte load where they are aligned. What bounds a constant slice is the
+// rate at which the first-level cache delivers x; what bounds an explicit one is memory.
+#include <utility>
+
+#include "cuda/error.h"
+#include "device_matrix.h"
+
+namespace tcbound {
+namespace compact {
+namespace {
+
+struct Arguments {
+  const Slice           *slices;
+  std::int64_t           count;
+  const Pattern         *patterns;
+  const Segment         *segments;
+  const ConstantSegment *constant_segments;
+  const std::int64_t    *value_begin;
+  const double          *values;
+  const std::int32_t    *exception_begin;
+  const Exception       *exceptions;
+  const std::int64_t    *exception_values;
+  const double          *x;
+  std::int64_t           columns;
+  double                 alpha, beta;
+  const double          *y;
+  double                *z;
+};
+
+__device__ void store(const Arguments &a, std::int64_t row, double sum) {
+  double result = a.alpha * sum;
+  if (a.beta != 0.0) result += a.beta * a.y[row];
+  a.z[row] = result;
+}
+
+template <class T> __device__ T load(const T *from) {
+  static_assert(sizeof(T) % 16 == 0 || sizeof(T) == 8);
+  if constexpr (sizeof(T) == 8) {
+    const int2 words = __ldg(reinterpret_cast<const int2 *>(from));
+    T          to;
+    memcpy(&to, &words, 8);
+    return to;
+  } else {
+    int4 words[sizeof(T) / 16];
+    T    to;
+    for (int i = 0; i < static_cast<int>(sizeof(T) / 16); ++i) words[i] = __ldg(reinterpret_cast<const int4 *>(from) + i);
+    memcpy(&to, words, sizeof(T));
+    return to;
+  }
+}
+
+__device__ double2 load_pair(const double *x) { return __ldg(reinterpret_cast<const double2 *>(x)); }
+
+// w[i] = x[i] for i <= m.
+template <int m, bool aligned> __device__ void load_run(const double *x, double (&w)[longest_run + 1]) {
+  if (!aligned) w[0] = __ldg(x);
+#pragma unroll
+  for (int at = !aligned; at <= m; at += 2) {
+    if (at == m) {
+      w[at] = __ldg(x + at);
+    } else {
+      const double2 pair = load_pair(x + at);
+      w[at] = pair.x;
+      w[at + 1] = pair.y;
+    }
+  }
+}
+
+// The same where some of the elements may lie outside x; the rows of the slice do not need those.
+template <int m>
+__device__ void load_guarded(const double *x, std::int64_t row, int offset, std::int64_t columns,
+                             double (&w)[longest_run + 1]) {
+#pragma unroll
+  for (int i = 0; i <= m; ++i) w[i] = row + offset + i >= 0 && row + offset + i < columns ? __ldg(x + offset + i) : 0.0;
+}
+
+struct Sums {
+  double first = 0.0, second = 0.0; // of a lane's two rows
+};
+
+// A segment of a constant slice's pattern, or of an explicit one's, whose values are a lane's next ones.
+template <bool constant> struct Reader {
+  const ConstantSegment *at;
+
+  __device__                 Reader(const Arguments &a, std::int64_t first, std::int64_t) : at(a.constant_segments + first) {}
+  __device__ ConstantSegment next() { return load(at++); }
+  template <int m> __device__ void values(const ConstantSegment &segment, double2 (&v)[m]) {
+#pragma unroll
+    for (int j = 0; j < m; ++j) v[j] = make_double2(segment.values[j], segment.values[j]);
+  }
+};
+
+// Matrix values are read once: they pass by the first-level cache and leave the second first.
+template <> struct Reader<false> {
+  const Segment *at;
+  const double  *from;
+  std::uint64_t  policy;
+
+  __device__ Reader(const Arguments &a, std::int64_t first, std::int64_t place)
+    : at(a.segments + first), from(a.values + place) {
+    asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+  }
+  __device__ Segment               next() { return load(at++); }
+  template <int m> __device__ void values(const Segment &, double2 (&v)[m]) {
+#pragma unroll
+    for (int j = 0; j < m; ++j)
+      asm("ld.global.nc.L1::no_allocate.L2::cache_hint.v2.f64 {%0, %1}, [%2], %3;"
+          : "=d"(v[j].x), "=d"(v[j].y)
+          : "l"(from + j * slice_rows), "l"(policy));
+    from += m * slice_rows;
+  }
+};
+
+// x: of the lane's first row. odd: it is not aligned to 16 bytes.
+template <int m, bool inside, class Reader, class Segment>
+__device__ void add_segment(const double *x, bool odd, std::int64_t row, std::int64_t columns, const Segment &segment,
+                            Reader &reader, Sums &sums) {
+  double  w[longest_run + 1];
+  double2 v[m];
+  reader.values(segment, v);
+  if (!inside)
+    load_guarded<m>(x, row, segment.offset, columns, w);
+  else if (odd == (segment.offset & 1))
+    load_run<m, true>(x + segment.offset, w);
+  else
+    load_run<m, false>(x + segment.offset, w);
+#pragma unroll
+  for (int j = 0; j < m; ++j) {
+    sums.first = fma(v[j].x, w[j], sums.first);
+    sums.second = fma(v[j].y, w[j + 1], sums.second);
+  }
+}
+
+template <bool inside, bool constant>
+__device__ Sums add_segments(const Arguments &a, const Pattern &pattern, std::int64_t row, std::int64_t place) {
+  const double    *x = a.x + row;
+  const bool       odd = (reinterpret_cast<std::uintptr_t>(x) / 8) & 1;
+  Reader<constant> reader(a, pattern.first_segment, place);
+  Sums             sums;
+  for (int i = 0; i < pattern.segments; ++i) {
+    const auto segment = reader.next();
+    if (segment.count == 3)
+      add_segment<3, inside>(x, odd, row, a.columns, segment, reader, sums);
+    else if (segment.count == 1)
+      add_segment<1, inside>(x, odd, row, a.columns, segment, reader, sums);
+    else
+      add_segment<2, inside>(x, odd, row, a.columns, segment, reader, sums);
+  }
+  return sums;
+}
+
+template <bool constant> __device__ void multiply_slice(const Arguments &a, std::int64_t s) {
+  const Slice        slice = load(a.slices + s);
+  const Pattern      pattern = load(a.patterns + slice.pattern);
+  const int          lane = static_cast<int>(threadIdx.x % 32);
+  const std::int64_t row = slice.first_row + 2 * lane, place = constant ? 0 : __ldg(a.value_begin + s) + 2 * lane;
+  // Whether no row of the slice, not even one that it does not have, reaches outside x.
+  const bool inside = slice.first_row + pattern.low >= 0 &&
+                      static_cast<std::int64_t>(slice.first_row) + slice_rows - 1 + pattern.high < a.columns;
+  const Sums sums =
+    inside ? add_segments<true, constant>(a, pattern, row, place) : add_segments<false, constant>(a, pattern, row, place);
+  if (slice.rows >> (2 * lane) & 1) store(a, row, sums.first);
+  if (slice.rows >> (2 * lane + 1) & 1) store(a, row + 1, sums.second);
+}
+
+template <bool constant> __device__ auto table(const Arguments &a) {
+  if constexpr (constant)
+    return a.constant_segments;
+  else
+    return a.segments;
+}
+
+template <bool constant> __device__ void multiply_exception(const Arguments &a, std::int64_t e) {
+  const Exception exception = load(a.exceptions + e);
+  const Pattern   pattern = load(a.patterns + exception.pattern);
+  const double   *values = constant ? nullptr : a.values + __ldg(a.exception_values + e);
+  double          sum = 0.0;
+  for (std::int64_t i = pattern.first_segment; i < pattern.first_segment + pattern.segments; ++i) {
+    const auto    segment = load(table<constant>(a) + i);
+    const double *x = a.x + exception.row + segment.offset;
+#pragma unroll
+    for (int j = 0; j < longest_run; ++j) {
+      if (j >= segment.count) continue;
+      double v;
+      if constexpr (constant)
+        v = segment.values[j];
+      else
+        v = __ldg(values + j * slice_rows);
+      sum = fma(v, __ldg(x + j), sum);
+    }
+    if (!constant) values += segment.count * slice_rows;
+  }
+  store(a, exception.row, sum);
+}
+
+template <bool constant> __global__ void __launch_bounds__(32 * block_slices) multiply_section(const Arguments a) {
+  const std::int64_t s = blockIdx.x * static_cast<std::int64_t>(block_slices) + threadIdx.x / 32;
+  if (s < a.count) multiply_slice<constant>(a, s);
+  for (std::int64_t e = __ldg(a.exception_begin + blockIdx.x) + threadIdx.x; e < __ldg(a.exception_begin + blockIdx.x + 1);
+       e += blockDim.x)
+    multiply_exception<constant>(a, e);
+}
+
+template <bool constant> void launch(Executor &executor, const Section &section, std::int64_t columns, const Product &p) {
+  if (section.slices.size() == 0) return;
+  const Arguments arguments = {section.slices.data(),
+                               section.slices.size(),
+                               section.patterns.data(),
+                               section.segments.data(),
+                               section.constant_segments.data(),
+                               section.value_begin.data(),
+                               section.values.data(),
+                               section.exception_begin.data(),
+                               section.exceptions.data(),
+                               section.exception_values.data(),
+                               p.x,
+                               columns,
+                               p.alpha,
+                               p.beta,
+                               p.y,
+                               p.z};
+  multiply_section<constant>
+    <<<static_cast<unsigned>(section.blocks()), 32 * block_slices, 0, static_cast<cudaStream_t>(executor.stream())>>>(
+      arguments);
+  TCBOUND_LAUNCHED();
+}
+
+} // namespace
+
+void multiply(Executor &executor, DeviceMatrix &matrix, const Product &product) {
+  launch<true>(executor, matrix.constant, matrix.csr.columns_count, product);
+  launch<false>(executor, matrix.explicit_, matrix.csr.columns_count, product);
+  matrix.remainder_product.multiply(executor, matrix.remainder, product, matrix.remainder_rows.data());
+}
+
+namespace {
+
+// The transpose is a compact matrix of its own, built when first needed.
+class CudaCoreFormat final : public Format {
+public:
+  CudaCoreFormat(Executor &executor, const CsrView &view)
+    : plain_(compact::build(executor, csr::copy_to_device(executor, view, csr::needs_wide_offsets(view)), true)) {}
+
+  const char *name() const override { return "compact"; }
+
+  void prepare(Executor &executor, bool transpose) override {
+    if (!transpose || have_transpose_) return;
+    transposed_ = compact::build(executor, transposition_.transpose(executor, recover(executor, plain_)), allow_constant_);
+    have_transpose_ = true;
+  }
+
+  void refill(Executor &executor, const double *values, MemorySpace space) override {
+    Array<double> copied;
+    if (space == MemorySpace::host) {
+      copied = Array<double>(executor, plain_.csr.nonzeros);
+      executor.copy(copied.data(), MemorySpace::cuda, values, MemorySpace::host, static_cast<std::size_t>(copied.bytes()));
+      values = copied.data();
+    }
+    refill(executor, plain_, values);
+    if (have_transpose_) {
+      Array<double> gathered(executor, plain_.csr.nonzeros);
+      transposition_.gather(executor, values, gathered.data());
+      refill(executor, transposed_, gathered.data());
+    }
+    executor.synchronize(); // the arrays here are freed on return
+  }
+
+  void diagonal(Executor &executor, double *d) override { compact::diagonal(executor, plain_, d); }
+
+  // Of a transpose that is not there yet, the least that it can be.
+  Work work(bool transpose, bool accumulate) const override {
+    if (!transpose) return count_work(plain_.census, accumulate);
+    if (have_transpose_) return count_work(transposed_.census, accumulate);
+    Census least;
+    least.rows = plain_.csr.columns_count;
+    least.columns = plain_.csr.rows;
+    least.nonzeros = plain_.csr.nonzeros;
+    return count_work(least, accumulate);
+  }
+
+  std::int64_t stored_bytes() const override { return plain_.bytes() + transposed_.bytes() + transposition_.bytes(); }
+
+  std::string describe() const override { return compact::describe(plain_.census); }
+
+  void multiply(Executor &executor, const Product &product) {
+    prepare(executor, product.transpose);
+    compact::multiply(executor, product.transpose ? transposed_ : plain_, product);
+  }
+
+private:
+  // Rows that shared a row pattern may have parted; then constant slices are given up for good, so that values that change again
+  // and again cost no more than one such rebuilding.
+  void refill(Executor &executor, DeviceMatrix &matrix, const double *values) {
+    if (compact::refill(executor, matrix, values)) return;
+    csr::DeviceArrays csr = recover(executor, matrix);
+    executor.copy(csr.values.data(), MemorySpace::cuda, values, MemorySpace::cuda,
+                  static_cast<std::size_t>(csr.values.bytes()));
+    matrix = DeviceMatrix();
+    allow_constant_ = false;
+    matrix = compact::build(executor, std::move(csr), false);
+  }
+
+  DeviceMatrix       plain_, transposed_;
+  csr::Transposition transposition_;
+  bool               have_transpose_ = false, allow_constant_ = true;
+};
+
+} // namespace
+} // namespace compact
+
+namespace {
+
+class CompactCudaCore final : public Kernel {
+public:
+  CompactCudaCore() : Kernel("spmv", "compact", "cuda_core") {}
+
+  MemorySpace space() const override { return MemorySpace::cuda; }
+
+  std::string check(const Device &device, const Problem &problem) const override {
+    return csr::check_device(device, problem.csr);
+  }
+
+  Work predict(const Problem &problem, bool transpose, bool accumulate) const override {
+    return compact::least_work(problem.csr, transpose, accumulate);
+  }
+
+  std::unique_ptr<Format> build(Executor &executor, const Problem &problem) const override {
+    const std::string why_not = check(executor.device(), problem);
+    if (!why_not.empty()) throw Error(ErrorCode::unsupported, name() + ": " + why_not);
+    return std::make_unique<compact::CudaCoreFormat>(executor, problem.csr);
+  }
+
+  void apply(Executor &executor, Format &format, const Product &product) const override {
+    static_cast<compact::CudaCoreFormat &>(format).multiply(executor, product);
+  }
+};
+
+} // namespace
+
+const Kernel &spmv_compact_cuda_core() {
+  static const CompactCudaCore kernel;
+  return kernel;
+}
+
+} // namespace tcbound

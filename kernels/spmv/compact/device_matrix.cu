@@ -1,0 +1,279 @@
+// What is done with a compact matrix in device memory besides building and multiplying: new values, the CSR again, its diagonal.
+#include <algorithm>
+
+#include "cuda/error.h"
+#include "device_matrix.h"
+#include "rows.h"
+
+namespace tcbound::compact {
+namespace {
+
+constexpr int block = 256;
+constexpr int block_warps = block / 32;
+
+cudaStream_t stream_of(Executor &executor) { return static_cast<cudaStream_t>(executor.stream()); }
+
+unsigned grid_for(std::int64_t threads) { return static_cast<unsigned>((threads + block - 1) / block); }
+
+// One warp a slice: values from CSR order to column-major order, two neighbouring rows a lane.
+template <class Offset>
+__global__ void __launch_bounds__(block)
+  fill_slices(const Offset *offsets, const double *from, std::int64_t rows, const Slice *slices, std::int64_t count,
+              const std::int64_t *value_begin, double *to) {
+  const std::int64_t s = blockIdx.x * static_cast<std::int64_t>(block_warps) + threadIdx.x / 32;
+  if (s >= count) return;
+  const std::int64_t row = slices[s].first_row + 2 * static_cast<std::int64_t>(threadIdx.x % 32);
+  const auto at_row = [&](std::int64_t r) { return static_cast<std::int64_t>(offsets[max(std::int64_t(0), min(r, rows))]); };
+  const std::int64_t begin = at_row(row), middle = at_row(row + 1), end = at_row(row + 2);
+  const std::int64_t entries = (value_begin[s + 1] - value_begin[s]) / slice_rows;
+  double2           *at = reinterpret_cast<double2 *>(to + value_begin[s]) + threadIdx.x % 32;
+#pragma unroll 4
+  for (std::int64_t k = 0; k < entries; ++k, at += slice_rows / 2)
+    *at = make_double2(begin + k < middle ? from[begin + k] : 0.0, middle + k < end ? from[middle + k] : 0.0);
+}
+
+// One warp a row of the remainder.
+template <class Offset>
+__global__ void fill_remainder(const Offset *offsets, const double *from, const std::int32_t *rows, std::int64_t count,
+                               const Offset *begin, double *to) {
+  const std::int64_t i = global_index<block>() / 32;
+  if (i >= count) return;
+  const std::int64_t start = offsets[rows[i]], length = begin[i + 1] - begin[i];
+  for (std::int64_t k = threadIdx.x % 32; k < length; k += 32) to[begin[i] + k] = from[start + k];
+}
+
+template <class Offset>
+__device__ bool same_values(const Offset *offsets, const double *values, std::int64_t row, std::int64_t other,
+                            std::int64_t length) {
+  bool same = true;
+  for (std::int64_t k = threadIdx.x % 32; k < length; k += 32)
+    same = same && __double_as_longlong(values[offsets[row] + k]) == __double_as_longlong(values[offsets[other] + k]);
+  return __all_sync(0xffffffffU, same);
+}
+
+// One warp a slice. Only slices of the block's own exceptions: warp w of a block looks at every block_slices-th.
+template <class Offset>
+__global__ void __launch_bounds__(32 * block_slices)
+  find_parted(const Offset *offsets, const double *values, const Slice *slices, std::int64_t count, const Pattern *patterns,
+              const std::int32_t *exception_begin, const Exception *exceptions, int *parted) {
+  const std::int64_t s = blockIdx.x * static_cast<std::int64_t>(block_slices) + threadIdx.x / 32;
+  bool               same = true;
+  if (s < count) {
+    const Pattern &pattern = patterns[slices[s].pattern];
+    for (std::uint64_t rest = slices[s].rows; rest && same; rest &= rest - 1)
+      same = same_values(offsets, values, slices[s].first_row + __ffsll(static_cast<long long>(rest)) - 1,
+                         pattern.representative, pattern.entries);
+  }
+  for (std::int64_t e = exception_begin[blockIdx.x] + threadIdx.x / 32; e < exception_begin[blockIdx.x + 1];
+       e += block_slices) {
+    const Pattern &pattern = patterns[exceptions[e].pattern];
+    same = same && same_values(offsets, values, exceptions[e].row, pattern.representative, pattern.entries);
+  }
+  if (!same && threadIdx.x % 32 == 0) *parted = 1;
+}
+
+template <class Offset>
+__global__ void update_dictionary(const Offset *offsets, const double *values, const Pattern *patterns, std::int64_t count,
+                                  ConstantSegment *segments) {
+  const std::int64_t p = global_index<block>();
+  if (p >= count) return;
+  const Pattern pattern = patterns[p];
+  std::int64_t  k = offsets[pattern.representative];
+  for (std::int64_t i = pattern.first_segment; i < pattern.first_segment + pattern.segments; ++i)
+    for (int j = 0; j < segments[i].count; ++j, ++k) segments[i].values[j] = values[k];
+}
+
+// The dictionary of a section and where its values are.
+struct Dictionary {
+  const Pattern         *patterns;
+  const Segment         *segments;
+  const ConstantSegment *constant_segments;
+  const double          *values;
+};
+
+Dictionary dictionary_of(const Section &section) {
+  return {section.patterns.data(), section.segments.data(), section.constant_segments.data(), section.values.data()};
+}
+
+// Calls f(number of the entry in its row, offset, value) for the entries of a row; `at`: of an explicit row's first value.
+template <class F> __device__ void for_each_entry(const Dictionary &d, std::int32_t number, std::int64_t at, F &&f) {
+  const Pattern pattern = d.patterns[number];
+  int           k = 0;
+  for (std::int64_t i = pattern.first_segment; i < pattern.first_segment + pattern.segments; ++i) {
+    const bool    constant = d.constant_segments != nullptr;
+    const Segment segment = constant ? Segment{d.constant_segments[i].offset, d.constant_segments[i].count} : d.segments[i];
+    for (int j = 0; j < segment.count; ++j, ++k)
+      f(k, segment.offset + j,
+        constant ? d.constant_segments[i].values[j] : d.values[at + static_cast<std::int64_t>(k) * slice_rows]);
+  }
+}
+
+// Calls f(row, pattern, place of its first value) for every row of a section; a block's threads share its slices and exceptions.
+template <class F>
+__device__ void for_each_row(const Slice *slices, std::int64_t count, const std::int64_t *value_begin,
+                             const std::int32_t *exception_begin, const Exception *exceptions,
+                             const std::int64_t *exception_values, F &&f) {
+  for (int i = static_cast<int>(threadIdx.x); i < block_slices * slice_rows; i += blockDim.x) {
+    const std::int64_t s = blockIdx.x * static_cast<std::int64_t>(block_slices) + i / slice_rows;
+    const int          r = i % slice_rows;
+    if (s < count && (slices[s].rows >> r & 1))
+      f(static_cast<std::int64_t>(slices[s].first_row) + r, slices[s].pattern, value_begin ? value_begin[s] + r : 0);
+  }
+  for (std::int64_t e = exception_begin[blockIdx.x] + threadIdx.x; e < exception_begin[blockIdx.x + 1]; e += blockDim.x)
+    f(exceptions[e].row, exceptions[e].pattern, exception_values ? exception_values[e] : 0);
+}
+
+template <class Offset>
+__global__ void recover_rows(Dictionary dictionary, const Slice *slices, std::int64_t count, const std::int64_t *value_begin,
+                             const std::int32_t *exception_begin, const Exception *exceptions,
+                             const std::int64_t *exception_values, const Offset *offsets, std::int32_t *columns,
+                             double *values) {
+  for_each_row(slices, count, value_begin, exception_begin, exceptions, exception_values,
+               [&](std::int64_t row, std::int32_t pattern, std::int64_t at) {
+                 const std::int64_t begin = offsets[row];
+                 for_each_entry(dictionary, pattern, at, [&](int k, std::int32_t offset, double value) {
+                   columns[begin + k] = static_cast<std::int32_t>(row) + offset;
+                   values[begin + k] = value;
+                 });
+               });
+}
+
+__global__ void find_diagonal(Dictionary dictionary, const Slice *slices, std::int64_t count, const std::int64_t *value_begin,
+                              const std::int32_t *exception_begin, const Exception *exceptions,
+                              const std::int64_t *exception_values, double *d) {
+  for_each_row(slices, count, value_begin, exception_begin, exceptions, exception_values,
+               [&](std::int64_t row, std::int32_t pattern, std::int64_t at) {
+                 double found = 0.0;
+                 for_each_entry(dictionary, pattern, at, [&](int, std::int32_t offset, double value) {
+                   if (offset == 0) found = value;
+                 });
+                 d[row] = found;
+               });
+}
+
+// One warp a row of the remainder.
+template <class Offset>
+__global__ void recover_remainder(const std::int32_t *rows, std::int64_t count, const Offset *begin,
+                                  const std::int32_t *columns, const double *values, const Offset *offsets,
+                                  std::int32_t *to_columns, double *to_values) {
+  const std::int64_t i = global_index<block>() / 32;
+  if (i >= count) return;
+  const std::int64_t to = offsets[rows[i]], length = begin[i + 1] - begin[i];
+  for (std::int64_t k = threadIdx.x % 32; k < length; k += 32) {
+    to_columns[to + k] = columns[begin[i] + k];
+    to_values[to + k] = values[begin[i] + k];
+  }
+}
+
+template <class Offset>
+__global__ void find_remainder_diagonal(const std::int32_t *rows, std::int64_t count, const Offset *begin,
+                                        const std::int32_t *columns, const double *values, double *d) {
+  const std::int64_t i = global_index<block>() / 32;
+  if (i >= count) return;
+  double found = 0.0;
+  bool   any = false;
+  for (std::int64_t k = begin[i] + threadIdx.x % 32; k < begin[i + 1]; k += 32)
+    if (columns[k] == rows[i]) {
+      found = values[k];
+      any = true;
+    }
+  const unsigned finders = __ballot_sync(0xffffffffU, any);
+  found = __shfl_sync(0xffffffffU, found, finders ? __ffs(static_cast<int>(finders)) - 1 : 0);
+  if (threadIdx.x % 32 == 0) d[rows[i]] = finders ? found : 0.0;
+}
+
+} // namespace
+
+void fill_values(Executor &executor, DeviceMatrix &matrix, const double *values) {
+  const Section           &section = matrix.explicit_;
+  const csr::DeviceArrays &remainder = matrix.remainder;
+  csr::with_offsets(matrix.csr, remainder, [&](const auto *offsets, const auto *begin) {
+    if (section.slices.size() > 0) {
+      fill_slices<<<grid_for(32 * section.slices.size()), block, 0, stream_of(executor)>>>(
+        offsets, values, matrix.csr.rows, section.slices.data(), section.slices.size(), section.value_begin.data(),
+        matrix.explicit_.values.data());
+      TCBOUND_LAUNCHED();
+    }
+    if (remainder.rows > 0) {
+      fill_remainder<<<grid_for(32 * remainder.rows), block, 0, stream_of(executor)>>>(
+        offsets, values, matrix.remainder_rows.data(), remainder.rows, begin, matrix.remainder.values.data());
+      TCBOUND_LAUNCHED();
+    }
+  });
+}
+
+bool refill(Executor &executor, DeviceMatrix &matrix, const double *values) {
+  Section &section = matrix.constant;
+  if (section.slices.size() > 0) {
+    Array<int> parted(executor, 1);
+    int        any = 0;
+    TCBOUND_CUDA(cudaMemsetAsync(parted.data(), 0, sizeof(int), stream_of(executor)));
+    csr::with_offsets(matrix.csr, [&](const auto *offsets) {
+      find_parted<<<static_cast<unsigned>(section.blocks()), 32 * block_slices, 0, stream_of(executor)>>>(
+        offsets, values, section.slices.data(), section.slices.size(), section.patterns.data(), section.exception_begin.data(),
+        section.exceptions.data(), parted.data());
+      TCBOUND_LAUNCHED();
+    });
+    executor.copy(&any, MemorySpace::host, parted.data(), MemorySpace::cuda, sizeof any);
+    if (any) return false;
+    csr::with_offsets(matrix.csr, [&](const auto *offsets) {
+      update_dictionary<<<grid_for(section.patterns.size()), block, 0, stream_of(executor)>>>(
+        offsets, values, section.patterns.data(), section.patterns.size(), section.constant_segments.data());
+      TCBOUND_LAUNCHED();
+    });
+  }
+  fill_values(executor, matrix, values);
+  return true;
+}
+
+csr::DeviceArrays recover(Executor &executor, const DeviceMatrix &matrix) {
+  csr::DeviceArrays to;
+  to.rows = matrix.csr.rows;
+  to.columns_count = matrix.csr.columns_count;
+  to.nonzeros = matrix.csr.nonzeros;
+  to.wide = matrix.csr.wide;
+  to.columns = Array<std::int32_t>(executor, to.nonzeros);
+  to.values = Array<double>(executor, to.nonzeros);
+  const auto copy_offsets = [&](auto &copy, const auto &from) {
+    copy = std::decay_t<decltype(copy)>(executor, from.size());
+    executor.copy(copy.data(), MemorySpace::cuda, from.data(), MemorySpace::cuda, static_cast<std::size_t>(from.bytes()));
+  };
+  copy_offsets(to.narrow_offsets, matrix.csr.narrow_offsets);
+  copy_offsets(to.wide_offsets, matrix.csr.wide_offsets);
+  csr::with_offsets(matrix.csr, matrix.remainder, [&](const auto *offsets, const auto *begin) {
+    for (const Section *section : {&matrix.constant, &matrix.explicit_}) {
+      if (section->slices.size() == 0) continue;
+      recover_rows<<<static_cast<unsigned>(section->blocks()), block, 0, stream_of(executor)>>>(
+        dictionary_of(*section), section->slices.data(), section->slices.size(), section->value_begin.data(),
+        section->exception_begin.data(), section->exceptions.data(), section->exception_values.data(), offsets,
+        to.columns.data(), to.values.data());
+      TCBOUND_LAUNCHED();
+    }
+    if (matrix.remainder.rows > 0) {
+      recover_remainder<<<grid_for(32 * matrix.remainder.rows), block, 0, stream_of(executor)>>>(
+        matrix.remainder_rows.data(), matrix.remainder.rows, begin, matrix.remainder.columns.data(),
+        matrix.remainder.values.data(), offsets, to.columns.data(), to.values.data());
+      TCBOUND_LAUNCHED();
+    }
+  });
+  return to;
+}
+
+void diagonal(Executor &executor, const DeviceMatrix &matrix, double *d) {
+  for (const Section *section : {&matrix.constant, &matrix.explicit_}) {
+    if (section->slices.size() == 0) continue;
+    find_diagonal<<<static_cast<unsigned>(section->blocks()), block, 0, stream_of(executor)>>>(
+      dictionary_of(*section), section->slices.data(), section->slices.size(), section->value_begin.data(),
+      section->exception_begin.data(), section->exceptions.data(), section->exception_values.data(), d);
+    TCBOUND_LAUNCHED();
+  }
+  if (matrix.remainder.rows == 0) return;
+  csr::with_offsets(matrix.remainder, [&](const auto *begin) {
+    find_remainder_diagonal<<<grid_for(32 * matrix.remainder.rows), block, 0, stream_of(executor)>>>(
+      matrix.remainder_rows.data(), matrix.remainder.rows, begin, matrix.remainder.columns.data(),
+      matrix.remainder.values.data(), d);
+    TCBOUND_LAUNCHED();
+  });
+}
+
+} // namespace tcbound::compact

@@ -1,0 +1,63 @@
+#pragma once
+
+// A matrix of format compact in device memory.
+
+#include "../csr/chunked_product.h"
+#include "format.h"
+
+namespace tcbound::compact {
+
+constexpr int block_slices = 8; // slices of a thread block, one a warp; the block also has their exceptions
+
+// All slices of one kind, with their dictionary and exceptions.
+struct Section {
+  Array<Slice>           slices;
+  Array<Pattern>         patterns;
+  Array<Segment>         segments;          // of offset patterns
+  Array<ConstantSegment> constant_segments; // of row patterns
+  Array<std::int32_t>    exception_begin;   // of each block's exceptions, and where the last block's end
+  Array<Exception>       exceptions;
+  Array<std::int64_t>    value_begin;      // of each explicit slice's values
+  Array<std::int64_t>    exception_values; // where each exception's first value is; its next is slice_rows further on
+  Array<double>          values;
+
+  std::int64_t blocks() const { return (slices.size() + block_slices - 1) / block_slices; }
+  std::int64_t bytes() const {
+    return slices.bytes() + patterns.bytes() + segments.bytes() + constant_segments.bytes() + exception_begin.bytes() +
+           exceptions.bytes() + value_begin.bytes() + exception_values.bytes() + values.bytes();
+  }
+};
+
+struct DeviceMatrix {
+  csr::DeviceArrays   csr; // sizes and row offsets; columns and values are released once the rest is built
+  Section             constant, explicit_;
+  Array<std::int32_t> remainder_rows;
+  csr::DeviceArrays   remainder; // row i stands for row remainder_rows[i]
+  csr::ChunkedProduct remainder_product;
+  Census              census;
+
+  std::int64_t bytes() const {
+    return csr.bytes() + constant.bytes() + explicit_.bytes() + remainder_rows.bytes() + remainder.bytes() +
+           remainder_product.table().bytes();
+  }
+};
+
+// Finds the patterns and stores the matrix by them; `csr` is consumed. Without allow_constant there are no constant slices.
+DeviceMatrix build(Executor &executor, csr::DeviceArrays csr, bool allow_constant);
+
+// New values in the order of the CSR, in device memory. False, with the matrix unchanged, when rows that share a row pattern
+// would have to part.
+bool refill(Executor &executor, DeviceMatrix &matrix, const double *values);
+
+// The CSR, bit for bit.
+csr::DeviceArrays recover(Executor &executor, const DeviceMatrix &matrix);
+
+void diagonal(Executor &executor, const DeviceMatrix &matrix, double *d);
+
+// z = alpha A x + beta y (product.transpose is not looked at).
+void multiply(Executor &executor, DeviceMatrix &matrix, const Product &product);
+
+// Writes the values of the explicit slices and of the remainder, and nothing else.
+void fill_values(Executor &executor, DeviceMatrix &matrix, const double *values);
+
+} // namespace tcbound::compact
