@@ -48,6 +48,15 @@ public:
     });
   }
 
+  template <class K, class V>
+  void sort_pairs_descending(const K *keys, K *keys_out, const V *values, V *values_out, std::int64_t size) {
+    if (size == 0) return;
+    with_scratch([&](void *scratch, std::size_t &bytes) {
+      return cub::DeviceRadixSort::SortPairsDescending(scratch, bytes, keys, keys_out, values, values_out, size, 0,
+                                                       static_cast<int>(8 * sizeof(K)), stream());
+    });
+  }
+
   // Lengths of the runs of equal keys; returns how many runs there are.
   template <class K> std::int64_t run_lengths(const K *keys, K *unique, std::int64_t *lengths, std::int64_t size) {
     if (size == 0) return 0;

@@ -2,22 +2,20 @@
 //
 // Rows are hashed and each slice votes for its most frequent hash. The hashes of the slices and of their exceptions are sorted
 // to number the patterns. A hash only proposes: every row is then compared with the row that represents its pattern.
+#include <algorithm>
 #include <utility>
 #include <vector>
 
 #include "cuda/algorithms.h"
 #include "cuda/error.h"
 #include "device_matrix.h"
+#include "dictionary.h"
 #include "grid.h"
 #include "rows.h"
+#include "votes.h"
 
 namespace tcbound::compact {
 namespace {
-
-constexpr int block = 256;
-constexpr int block_warps = block / 32;
-
-enum Kind : std::uint8_t { remainder_kind, constant_kind, explicit_kind };
 
 // What the slices voted for.
 struct Votes {
@@ -26,318 +24,6 @@ struct Votes {
   Array<Kind>          kind;
   Array<std::uint64_t> row_hash; // of each exception, at its row; not set elsewhere
 };
-
-__device__ std::uint64_t mix(std::uint64_t h) { // the finaliser of splitmix64 (G. L. Steele, D. Lea, C. H. Flood 2014)
-  h = (h ^ (h >> 30)) * 0xbf58476d1ce4e5b9U;
-  h = (h ^ (h >> 27)) * 0x94d049bb133111ebU;
-  return h ^ (h >> 31);
-}
-
-struct Hashes {
-  std::uint64_t offsets, values; // of the offset pattern and of the row pattern; 0: the row can have none
-};
-
-// By `lanes` neighbouring threads, in all of which the result is right.
-template <class Offset>
-__device__ Hashes hash_row(const Rows<Offset> &a, std::int64_t row, int lane, int lanes, bool hash_values) {
-  const bool          in = row >= 0 && row < a.count;
-  const std::int64_t  begin = in ? a.offsets[row] : 0;
-  const std::int64_t  length = in ? a.offsets[row + 1] - begin : 0;
-  const bool          patterned = in && length <= longest_patterned;
-  const std::uint64_t step = 0x9e3779b97f4a7c15U;
-  std::uint64_t       offsets = 0, values = 0;
-  for (std::int64_t k = lane; patterned && k < length; k += lanes) {
-    const auto offset = static_cast<std::uint32_t>(a.columns[begin + k] - static_cast<std::int32_t>(row));
-    const auto place = static_cast<std::uint64_t>(k + 1) * step;
-    offsets += mix(place ^ offset);
-    if (hash_values) values += mix(place + static_cast<std::uint64_t>(__double_as_longlong(a.values[begin + k])));
-  }
-  for (int distance = lanes / 2; distance > 0; distance /= 2) {
-    offsets += __shfl_xor_sync(0xffffffffU, offsets, distance);
-    values += __shfl_xor_sync(0xffffffffU, values, distance);
-  }
-  if (!patterned) return {0, 0};
-  offsets = mix(offsets + static_cast<std::uint64_t>(length) + 1) | 1U;
-  return {offsets, mix(values ^ offsets) | 1U};
-}
-
-// The hash that most of a half slice's rows have, one a lane; of equally frequent ones the first row's.
-__device__ std::uint64_t most_frequent(std::uint64_t hash) {
-  const unsigned same = __match_any_sync(0xffffffffU, hash), lane = threadIdx.x % 32;
-  const unsigned rank = hash ? __popc(same) * 32U + (31U - lane) : 0U;
-  const unsigned best = __reduce_max_sync(0xffffffffU, rank);
-  return __shfl_sync(0xffffffffU, hash, static_cast<int>(31U - best % 32U));
-}
-
-__device__ std::uint64_t rows_with(std::uint64_t hash, std::uint64_t lower, std::uint64_t upper) {
-  const std::uint64_t low = __ballot_sync(0xffffffffU, lower == hash), high = __ballot_sync(0xffffffffU, upper == hash);
-  return hash ? low | high << 32 : 0;
-}
-
-// Of the rows first to first + 63, those that the matrix has.
-__device__ std::uint64_t present_rows(std::int64_t first, std::int64_t rows) {
-  const std::uint64_t all = ~std::uint64_t(0);
-  const std::uint64_t begun = first < 0 ? all << -first : all;
-  return rows - first >= slice_rows ? begun : begun & ((std::uint64_t(1) << (rows - first)) - 1);
-}
-
-struct Vote {
-  std::uint64_t hash, rows;
-};
-
-__device__ Vote vote(std::uint64_t lower, std::uint64_t upper) {
-  const std::uint64_t first = most_frequent(lower), second = most_frequent(upper);
-  const Vote          a = {first, rows_with(first, lower, upper)}, b = {second, rows_with(second, lower, upper)};
-  return __popcll(b.rows) > __popcll(a.rows) ? b : a;
-}
-
-// One warp a slice.
-template <class Offset>
-__global__ void __launch_bounds__(block)
-  classify(const Rows<Offset> a, std::int64_t slices, int shift, int lanes, bool allow_constant, std::uint64_t *slice_hash,
-           std::uint64_t *slice_rows_with, Kind *slice_kind, std::uint64_t *row_hash) {
-  __shared__ Hashes  shared[block_warps][slice_rows];
-  const std::int64_t slice = blockIdx.x * static_cast<std::int64_t>(block_warps) + threadIdx.x / 32;
-  const int          lane = static_cast<int>(threadIdx.x % 32);
-  if (slice >= slices) return;
-  Hashes            *hashes = shared[threadIdx.x / 32];
-  const std::int64_t first = slice * slice_rows - shift;
-  for (int r = lane / lanes; r < slice_rows; r += 32 / lanes) {
-    const Hashes h = hash_row(a, first + r, lane % lanes, lanes, allow_constant);
-    if (lane % lanes == 0) hashes[r] = h;
-  }
-  __syncwarp();
-  const Hashes        lower = hashes[lane], upper = hashes[lane + 32];
-  const Vote          constant = vote(lower.values, upper.values), offsets = vote(lower.offsets, upper.offsets);
-  const std::uint64_t present = present_rows(first, a.count);
-  const auto          fits = [&](const Vote &v) { return is_main(__popcll(v.rows), __popcll(present)); };
-  const Kind kind = allow_constant && fits(constant) ? constant_kind : (fits(offsets) ? explicit_kind : remainder_kind);
-  const Vote main = kind == constant_kind ? constant : (kind == explicit_kind ? offsets : Vote{0, 0});
-  if (lane == 0) {
-    slice_hash[slice] = main.hash;
-    slice_rows_with[slice] = main.rows;
-    slice_kind[slice] = kind;
-  }
-  for (int r = lane; r < slice_rows && kind != remainder_kind; r += 32)
-    if ((present & ~main.rows) >> r & 1) row_hash[first + r] = kind == constant_kind ? hashes[r].values : hashes[r].offsets;
-}
-
-// Sorts slices by tile, and within a tile by plane and line.
-__global__ void number_tiles(const std::int32_t *listed, std::int64_t count, const Grid grid, std::uint64_t *keys) {
-  const std::int64_t s = global_index<block>();
-  if (s >= count) return;
-  const std::int64_t middle = static_cast<std::int64_t>(listed[s]) * slice_rows + slice_rows / 2;
-  const std::int64_t plane = grid.plane ? middle / grid.plane : 0, in_plane = grid.plane ? middle % grid.plane : middle;
-  const std::int64_t line = in_plane / grid.line, part = in_plane % grid.line / slice_rows;
-  const std::int64_t planes = grid.plane ? grid.tile_planes : 1, lines = grid.plane ? grid.tile_lines : block_slices;
-  std::int64_t       key = plane / planes;
-  key = key << 24 | min(line / lines, std::int64_t(1) << 23);
-  key = key << 20 | min(part, std::int64_t(1) << 19);
-  keys[s] = static_cast<std::uint64_t>(key) << 10 | static_cast<std::uint64_t>(plane % planes * lines + line % lines);
-}
-
-// The exceptions of listed slice s are those from begin[s] to begin[s + 1] of its section.
-__global__ void count_exceptions(const std::int32_t *listed, std::int64_t count, int shift, const std::uint64_t *rows_with,
-                                 std::int64_t rows, std::int64_t *begin) {
-  const std::int64_t s = global_index<block>();
-  if (s > count) return;
-  std::int64_t exceptions = 0;
-  if (s < count) {
-    const std::int64_t first = static_cast<std::int64_t>(listed[s]) * slice_rows - shift;
-    exceptions = __popcll(present_rows(first, rows) & ~rows_with[listed[s]]);
-  }
-  begin[s] = exceptions;
-}
-
-// What is sorted to number the patterns: first the slices' hashes, then the exceptions'.
-struct Keys {
-  std::uint64_t *hash;
-  std::int32_t  *row; // that the key stands for
-  std::int64_t  *number;
-};
-
-__global__ void list_keys(const std::int32_t *listed, std::int64_t count, int shift, const std::uint64_t *slice_hash,
-                          const std::uint64_t *rows_with, const std::uint64_t *row_hash, std::int64_t rows,
-                          const std::int64_t *begin, Slice *slices, Keys keys) {
-  const std::int64_t s = global_index<block>();
-  if (s >= count) return;
-  const std::int64_t  first = static_cast<std::int64_t>(listed[s]) * slice_rows - shift;
-  const std::uint64_t have = rows_with[listed[s]];
-  slices[s] = {static_cast<std::int32_t>(first), -1, have};
-  keys.hash[s] = slice_hash[listed[s]];
-  keys.row[s] = static_cast<std::int32_t>(first + __ffsll(static_cast<long long>(have)) - 1);
-  keys.number[s] = s;
-  std::int64_t at = count + begin[s];
-  for (std::uint64_t rest = present_rows(first, rows) & ~have; rest; rest &= rest - 1, ++at) {
-    const std::int64_t row = first + __ffsll(static_cast<long long>(rest)) - 1;
-    keys.hash[at] = row_hash[row];
-    keys.row[at] = static_cast<std::int32_t>(row);
-    keys.number[at] = at;
-  }
-}
-
-// Runs of equal sorted keys are patterns; a run whose first key is a slice's is kept, and others by the rule.
-__global__ void choose_patterns(const std::int64_t *run_begin, const std::int64_t *run_length, const std::int64_t *sorted,
-                                const std::uint64_t *unique, std::int64_t runs, std::int64_t slices, std::int64_t *kept) {
-  const std::int64_t u = global_index<block>();
-  if (u > runs) return;
-  kept[u] = u < runs && unique[u] != 0 && (sorted[run_begin[u]] < slices || is_kept(run_length[u], runs));
-}
-
-// number[u]: of run u's pattern; number[u + 1] is the same when it has none.
-__global__ void number_patterns(const std::int64_t *run_begin, const std::int64_t *number, std::int64_t runs,
-                                const std::int64_t *sorted, std::int64_t keys, const std::int32_t *key_row,
-                                std::int32_t *pattern_of_key, Pattern *patterns) {
-  const std::int64_t i = global_index<block>();
-  if (i >= keys) return;
-  std::int64_t low = 0, high = runs; // the last run that begins at or before i is low - 1
-  while (low < high) {
-    const std::int64_t middle = low + (high - low) / 2;
-    if (run_begin[middle] <= i)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  const std::int64_t u = low - 1;
-  const bool         has = number[u + 1] > number[u];
-  pattern_of_key[sorted[i]] = has ? static_cast<std::int32_t>(number[u]) : -1;
-  if (has && i == run_begin[u]) patterns[number[u]].representative = key_row[sorted[i]];
-}
-
-template <class Offset>
-__device__ bool same_pattern(const Rows<Offset> &a, std::int64_t row, std::int64_t other, bool compare_values) {
-  const std::int64_t begin = a.offsets[row], length = a.offsets[row + 1] - begin, there = a.offsets[other];
-  bool               same = length == a.offsets[other + 1] - there;
-  const auto         shift = static_cast<std::int32_t>(row - other);
-  for (std::int64_t k = threadIdx.x % 32; same && k < length; k += 32) {
-    same = a.columns[begin + k] - shift == a.columns[there + k];
-    if (same && compare_values) same = __double_as_longlong(a.values[begin + k]) == __double_as_longlong(a.values[there + k]);
-  }
-  return __all_sync(0xffffffffU, same);
-}
-
-// One warp a listed slice: compares every row with the representative of its pattern. Rows without a pattern, and those that
-// have another than their hash said, go to the remainder.
-template <class Offset>
-__global__ void __launch_bounds__(block)
-  verify(const Rows<Offset> a, std::int64_t count, const std::int64_t *begin, const std::int32_t *pattern_of_key,
-         const std::int32_t *key_row, const Pattern *patterns, bool constant, Slice *slices, std::int64_t *kept_exception,
-         std::uint8_t *in_remainder) {
-  const std::int64_t s = blockIdx.x * static_cast<std::int64_t>(block_warps) + threadIdx.x / 32;
-  const bool         first_lane = threadIdx.x % 32 == 0;
-  if (s >= count) return;
-  Slice              slice = slices[s];
-  std::uint64_t      have = slice.rows;
-  const std::int32_t representative = patterns[pattern_of_key[s]].representative;
-  for (std::uint64_t rest = slice.rows; rest; rest &= rest - 1) {
-    const int r = __ffsll(static_cast<long long>(rest)) - 1;
-    if (same_pattern(a, slice.first_row + r, representative, constant)) continue;
-    have &= ~(std::uint64_t(1) << r);
-    if (first_lane) in_remainder[slice.first_row + r] = 1;
-  }
-  for (std::int64_t e = begin[s]; e < begin[s + 1]; ++e) {
-    const std::int32_t pattern = pattern_of_key[count + e], row = key_row[count + e];
-    const bool         kept = pattern >= 0 && same_pattern(a, row, patterns[pattern].representative, constant);
-    if (!first_lane) continue;
-    kept_exception[e] = kept;
-    if (!kept) in_remainder[row] = 1;
-  }
-  if (!first_lane) return;
-  slice.pattern = pattern_of_key[s];
-  slice.rows = have;
-  slices[s] = slice;
-}
-
-__global__ void mark_remainder(const Kind *kind, std::int64_t rows, int shift, std::uint8_t *in_remainder) {
-  const std::int64_t row = global_index<block>();
-  if (row < rows && kind[(row + shift) / slice_rows] == remainder_kind) in_remainder[row] = 1;
-}
-
-// place[e]: of exception e among those kept.
-__global__ void place_exceptions(std::int64_t count, const std::int64_t *place, const std::int32_t *pattern_of_key,
-                                 const std::int32_t *key_row, Exception *exceptions) {
-  const std::int64_t e = global_index<block>();
-  if (e < count && place[e + 1] > place[e]) exceptions[place[e]] = {key_row[e], pattern_of_key[e]};
-}
-
-__global__ void begin_blocks(std::int64_t blocks, std::int64_t slices, const std::int64_t *begin, const std::int64_t *place,
-                             std::int32_t *exception_begin) {
-  const std::int64_t b = global_index<block>();
-  if (b <= blocks) exception_begin[b] = static_cast<std::int32_t>(place[begin[min(b * block_slices, slices)]]);
-}
-
-// Calls f(offset of the first column, entries, number of the first entry) for each segment of a row, in order.
-template <class Offset, class F> __device__ void for_each_segment(const Rows<Offset> &a, std::int64_t row, F &&f) {
-  const std::int64_t end = a.offsets[row + 1];
-  for (std::int64_t k = a.offsets[row]; k < end;) {
-    const std::int32_t column = a.columns[k];
-    int                count = 1;
-    while (count < longest_run && k + count < end && a.columns[k + count] == column + count) ++count;
-    f(column - static_cast<std::int32_t>(row), count, k);
-    k += count;
-  }
-}
-
-template <class Offset>
-__global__ void measure_patterns(const Rows<Offset> a, std::int64_t count, Pattern *patterns, std::int64_t *segments) {
-  const std::int64_t p = global_index<block>();
-  if (p > count) return;
-  segments[p] = 0;
-  if (p == count) return;
-  Pattern            pattern = patterns[p];
-  const std::int64_t row = pattern.representative, begin = a.offsets[row], end = a.offsets[row + 1];
-  std::int32_t       found = 0;
-  for_each_segment(a, row, [&](std::int32_t, int, std::int64_t) { ++found; });
-  pattern.segments = found;
-  pattern.entries = static_cast<std::int32_t>(end - begin);
-  pattern.low = end > begin ? a.columns[begin] - static_cast<std::int32_t>(row) : 0;
-  pattern.high = end > begin ? a.columns[end - 1] - static_cast<std::int32_t>(row) : 0;
-  pattern.unused = 0;
-  patterns[p] = pattern;
-  segments[p] = found;
-}
-
-template <class Offset>
-__global__ void write_patterns(const Rows<Offset> a, std::int64_t count, const std::int64_t *first, Pattern *patterns,
-                               Segment *segments, ConstantSegment *constant_segments) {
-  const std::int64_t p = global_index<block>();
-  if (p >= count) return;
-  std::int64_t at = first[p];
-  patterns[p].first_segment = at;
-  for_each_segment(a, patterns[p].representative, [&](std::int32_t offset, int entries, std::int64_t k) {
-    if (constant_segments) {
-      ConstantSegment segment = {offset, entries, {}};
-      for (int j = 0; j < entries; ++j) segment.values[j] = a.values[k + j];
-      constant_segments[at] = segment;
-    } else {
-      segments[at] = {offset, entries};
-    }
-    ++at;
-  });
-}
-
-// Elements of `values` that a slice takes: slice_rows for each entry of its longest row.
-__global__ void count_values(const Slice *slices, std::int64_t count, const Pattern *patterns, const std::int64_t *begin,
-                             const std::int64_t *place, const Exception *exceptions, std::int64_t *size) {
-  const std::int64_t s = global_index<block>();
-  if (s > count) return;
-  std::int32_t longest = 0;
-  if (s < count) {
-    longest = slices[s].rows ? patterns[slices[s].pattern].entries : 0;
-    for (std::int64_t e = place[begin[s]]; e < place[begin[s + 1]]; ++e)
-      longest = max(longest, patterns[exceptions[e].pattern].entries);
-  }
-  size[s] = static_cast<std::int64_t>(longest) * slice_rows;
-}
-
-__global__ void place_exception_values(const Slice *slices, std::int64_t count, const std::int64_t *begin,
-                                       const std::int64_t *place, const Exception *exceptions, const std::int64_t *value_begin,
-                                       std::int64_t *exception_values) {
-  const std::int64_t s = global_index<block>();
-  if (s >= count) return;
-  for (std::int64_t e = place[begin[s]]; e < place[begin[s + 1]]; ++e)
-    exception_values[e] = value_begin[s] + (exceptions[e].row - slices[s].first_row);
-}
 
 template <class Offset>
 __global__ void measure_remainder(const Offset *offsets, const std::int32_t *rows, std::int64_t count, std::int64_t *lengths) {
@@ -456,6 +142,10 @@ private:
     Array<std::int32_t> listed(executor_, slices_);
     const std::int64_t  count = algorithms_.select_numbers(listed.data(), slices_, HasKind{votes_.kind.data(), kind});
     if (count == 0) return;
+    // Deep enough that a block finds most of x in its first-level cache, and still several blocks for each that can run at once.
+    const std::int64_t wanted = 16 * static_cast<std::int64_t>(executor_.device().multiprocessors);
+    grid_.depth = static_cast<int>(std::clamp<std::int64_t>(count / (block_slices * wanted), 1, 8));
+    section.depth = grid_.depth;
     put_in_tiles(listed, count);
     section.slices = Array<Slice>(executor_, count);
 
@@ -470,14 +160,20 @@ private:
     Array<std::int32_t> key_row(executor_, keys), pattern_of_key(executor_, keys);
     number_patterns_of(section, listed.data(), begin.data(), a.count, exceptions, key_row, pattern_of_key);
 
-    Array<std::int64_t> place(executor_, exceptions + 1);
-    TCBOUND_CUDA(cudaMemsetAsync(place.data(), 0, static_cast<std::size_t>(place.bytes()), stream_));
+    Array<Odd> odd(executor_, exceptions);
     launch(32 * count, [&](unsigned grid) {
       verify<<<grid, block, 0, stream_>>>(a, count, begin.data(), pattern_of_key.data(), key_row.data(),
-                                          section.patterns.data(), kind == constant_kind, section.slices.data(), place.data(),
+                                          section.patterns.data(), kind == constant_kind, section.slices.data(), odd.data(),
                                           in_remainder_.data());
     });
     write_dictionary(a, kind, section);
+    launch(count, [&](unsigned grid) {
+      mark_outside<<<grid, block, 0, stream_>>>(count, section.patterns.data(), matrix_.csr.columns_count,
+                                                section.slices.data());
+    });
+    Array<std::int64_t> place(executor_, exceptions + 1);
+    TCBOUND_CUDA(cudaMemsetAsync(place.data(), 0, static_cast<std::size_t>(place.bytes()), stream_));
+    place_partials_of(section, begin.data(), odd.data(), key_row.data() + count, place.data());
     algorithms_.exclusive_sum(place.data(), place.data(), exceptions + 1);
     section.exceptions = Array<Exception>(executor_, algorithms_.read(place.data() + exceptions));
     launch(exceptions, [&](unsigned grid) {
@@ -486,7 +182,7 @@ private:
     });
     section.exception_begin = Array<std::int32_t>(executor_, section.blocks() + 1);
     launch(section.blocks() + 1, [&](unsigned grid) {
-      begin_blocks<<<grid, block, 0, stream_>>>(section.blocks(), count, begin.data(), place.data(),
+      begin_blocks<<<grid, block, 0, stream_>>>(section.blocks(), section.depth, count, begin.data(), place.data(),
                                                 section.exception_begin.data());
     });
     if (kind == explicit_kind) place_values(section, begin, place);
@@ -506,19 +202,43 @@ private:
     algorithms_.sort_pairs(hash.data(), sorted_hash.data(), number.data(), sorted.data(), keys);
     Array<std::int64_t> run_length(executor_, keys);
     const std::int64_t  runs = algorithms_.run_lengths(sorted_hash.data(), hash.data(), run_length.data(), keys);
-    Array<std::int64_t> run_begin(executor_, runs), kept(executor_, runs + 1);
+    Array<std::int64_t> run_begin(executor_, runs), kept(executor_, runs + 1), weight(executor_, runs),
+      sorted_weight(executor_, runs);
+    Array<std::int32_t> run(executor_, runs), sorted_run(executor_, runs), pattern_of_run(executor_, runs);
     algorithms_.exclusive_sum(run_length.data(), run_begin.data(), runs);
     launch(runs + 1, [&](unsigned grid) {
       choose_patterns<<<grid, block, 0, stream_>>>(run_begin.data(), run_length.data(), sorted.data(), hash.data(), runs, count,
-                                                   kept.data());
+                                                   weight.data(), run.data(), kept.data());
     });
     algorithms_.exclusive_sum(kept.data(), kept.data(), runs + 1);
+    algorithms_.sort_pairs_descending(weight.data(), sorted_weight.data(), run.data(), sorted_run.data(), runs);
     section.patterns = Array<Pattern>(executor_, algorithms_.read(kept.data() + runs));
+    launch(runs, [&](unsigned grid) {
+      rank_patterns<<<grid, block, 0, stream_>>>(sorted_run.data(), runs, section.patterns.size(), pattern_of_run.data());
+    });
     launch(keys, [&](unsigned grid) {
-      number_patterns<<<grid, block, 0, stream_>>>(run_begin.data(), kept.data(), runs, sorted.data(), keys, key_row.data(),
-                                                   pattern_of_key.data(), section.patterns.data());
+      number_keys<<<grid, block, 0, stream_>>>(run_begin.data(), pattern_of_run.data(), runs, sorted.data(), keys,
+                                               key_row.data(), pattern_of_key.data(), section.patterns.data());
     });
     executor_.synchronize(); // the temporary arrays are freed on return
+  }
+
+  void place_partials_of(Section &section, const std::int64_t *begin, const Odd *odd, const std::int32_t *odd_row,
+                         std::int64_t *kept) {
+    const std::int64_t count = section.slices.size();
+    Array<Partial>     partials(executor_, count * most_partials);
+    section.partial_begin = Array<std::int32_t>(executor_, count + 1);
+    launch(count + 1, [&](unsigned grid) {
+      sort_odd_rows<<<grid, block, 0, stream_>>>(count, begin, odd, odd_row, section.slices.data(), partials.data(),
+                                                 section.partial_begin.data(), kept, in_remainder_.data());
+    });
+    algorithms_.exclusive_sum(section.partial_begin.data(), section.partial_begin.data(), count + 1);
+    section.partials = Array<Partial>(executor_, algorithms_.read(section.partial_begin.data() + count));
+    launch(count, [&](unsigned grid) {
+      place_partials<<<grid, block, 0, stream_>>>(count, partials.data(), section.partial_begin.data(),
+                                                  section.partials.data());
+    });
+    executor_.synchronize(); // `partials` is freed on return
   }
 
   template <class Offset> void write_dictionary(const Rows<Offset> &a, Kind kind, Section &section) {
@@ -537,6 +257,7 @@ private:
       write_patterns<<<grid, block, 0, stream_>>>(a, count, first.data(), section.patterns.data(), section.segments.data(),
                                                   section.constant_segments.data());
     });
+    read_hot_segments(executor_, section);
     executor_.synchronize(); // `first` is freed on return
   }
 
@@ -589,6 +310,15 @@ private:
     executor_.synchronize(); // the temporary arrays are freed on return
   }
 
+  std::int64_t count_partial_rows(const Section &section) {
+    std::vector<Partial> partials(static_cast<std::size_t>(section.partials.size()));
+    executor_.copy(partials.data(), MemorySpace::host, section.partials.data(), MemorySpace::cuda,
+                   static_cast<std::size_t>(section.partials.bytes()));
+    std::int64_t rows = 0;
+    for (const Partial &partial : partials) rows += __builtin_popcountll(partial.rows);
+    return rows;
+  }
+
   std::int64_t count_rows(const Section &section) {
     std::vector<Slice> slices(static_cast<std::size_t>(section.slices.size()));
     executor_.copy(slices.data(), MemorySpace::host, section.slices.data(), MemorySpace::cuda,
@@ -605,6 +335,7 @@ private:
     census.nonzeros = matrix_.csr.nonzeros;
     census.constant_rows = count_rows(matrix_.constant);
     census.explicit_rows = count_rows(matrix_.explicit_);
+    census.partial_rows = count_partial_rows(matrix_.constant) + count_partial_rows(matrix_.explicit_);
     census.exceptions = matrix_.constant.exceptions.size() + matrix_.explicit_.exceptions.size();
     census.remainder_rows = matrix_.remainder.rows;
     census.remainder_nonzeros = matrix_.remainder.nonzeros;

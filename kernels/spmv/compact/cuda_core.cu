@@ -3,34 +3,37 @@
 // All lanes of a warp read the same segment of the same pattern, so a segment of m columns takes m + 1 neighbouring elements of x
 // for a lane's two rows, and pairs of them come with one 16-byte load where they are aligned. What bounds a constant slice is the
 // rate at which the first-level cache delivers x; what bounds an explicit one is memory.
+#include <algorithm>
+#include <type_traits>
 #include <utility>
 
 #include "cuda/error.h"
 #include "device_matrix.h"
+#include "section_view.h"
 
 namespace tcbound {
 namespace compact {
 namespace {
 
-struct Arguments {
-  const Slice           *slices;
-  std::int64_t           count;
-  const Pattern         *patterns;
-  const Segment         *segments;
-  const ConstantSegment *constant_segments;
-  const std::int64_t    *value_begin;
-  const double          *values;
-  const std::int32_t    *exception_begin;
-  const Exception       *exceptions;
-  const std::int64_t    *exception_values;
-  const double          *x;
-  std::int64_t           columns;
-  double                 alpha, beta;
-  const double          *y;
-  double                *z;
+// Segments of the constant section's most frequent patterns, in the kernel's parameters: broadcasting from there costs the
+// first-level cache nothing, while there a broadcast takes as long as any other load.
+struct HotSegments {
+  int             count;
+  ConstantSegment segments[most_hot_segments];
+};
+struct NoHotSegments {};
+
+template <bool constant> struct Arguments {
+  SectionView                                              section;
+  const double                                            *x;
+  std::int64_t                                             columns;
+  double                                                   alpha, beta;
+  const double                                            *y;
+  double                                                  *z;
+  std::conditional_t<constant, HotSegments, NoHotSegments> hot;
 };
 
-__device__ void store(const Arguments &a, std::int64_t row, double sum) {
+template <bool constant> __device__ void store(const Arguments<constant> &a, std::int64_t row, double sum) {
   double result = a.alpha * sum;
   if (a.beta != 0.0) result += a.beta * a.y[row];
   a.z[row] = result;
@@ -81,26 +84,45 @@ struct Sums {
   double first = 0.0, second = 0.0; // of a lane's two rows
 };
 
-// A segment of a constant slice's pattern, or of an explicit one's, whose values are a lane's next ones.
-template <bool constant> struct Reader {
-  const ConstantSegment *at;
+// Entries that a lane's two rows have, the next one in bit 0.
+struct Masks {
+  std::uint64_t first, second;
 
-  __device__                 Reader(const Arguments &a, std::int64_t first, std::int64_t) : at(a.constant_segments + first) {}
-  __device__ ConstantSegment next() { return load(at++); }
+  __device__ void advance(int entries) {
+    first >>= entries;
+    second >>= entries;
+  }
+};
+
+// Where the segments of a slice's pattern and a lane's matrix values come from.
+template <class From> struct ConstantSource {
+  From from;
+
+  __device__ ConstantSegment       next() { return from.next(); }
   template <int m> __device__ void values(const ConstantSegment &segment, double2 (&v)[m]) {
 #pragma unroll
     for (int j = 0; j < m; ++j) v[j] = make_double2(segment.values[j], segment.values[j]);
   }
 };
 
+struct FromTable {
+  const ConstantSegment     *at;
+  __device__ ConstantSegment next() { return load(at++); }
+};
+
+struct FromParameters {
+  const HotSegments                &hot;
+  int                               at;
+  __device__ const ConstantSegment &next() { return hot.segments[at++]; }
+};
+
 // Matrix values are read once: they pass by the first-level cache and leave the second first.
-template <> struct Reader<false> {
+struct ExplicitSource {
   const Segment *at;
   const double  *from;
   std::uint64_t  policy;
 
-  __device__ Reader(const Arguments &a, std::int64_t first, std::int64_t place)
-    : at(a.segments + first), from(a.values + place) {
+  __device__ ExplicitSource(const Segment *segments, const double *values) : at(segments), from(values) {
     asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
   }
   __device__ Segment               next() { return load(at++); }
@@ -114,72 +136,102 @@ template <> struct Reader<false> {
   }
 };
 
-// x: of the lane's first row. odd: it is not aligned to 16 bytes.
-template <int m, bool inside, class Reader, class Segment>
-__device__ void add_segment(const double *x, bool odd, std::int64_t row, std::int64_t columns, const Segment &segment,
-                            Reader &reader, Sums &sums) {
+// A lane's place: x of its first row, whether that is not aligned to 16 bytes, the row, and how long x is.
+struct Place {
+  const double *x;
+  bool          odd;
+  std::int64_t  row, columns;
+};
+
+template <int m, bool inside, bool masked, class Source, class Segment>
+__device__ void add_segment(const Place &place, const Segment &segment, Source &source, Masks &masks, Sums &sums) {
   double  w[longest_run + 1];
   double2 v[m];
-  reader.values(segment, v);
+  source.values(segment, v);
   if (!inside)
-    load_guarded<m>(x, row, segment.offset, columns, w);
-  else if (odd == (segment.offset & 1))
-    load_run<m, true>(x + segment.offset, w);
+    load_guarded<m>(place.x, place.row, segment.offset, place.columns, w);
+  else if (place.odd == (segment.offset & 1))
+    load_run<m, true>(place.x + segment.offset, w);
   else
-    load_run<m, false>(x + segment.offset, w);
+    load_run<m, false>(place.x + segment.offset, w);
 #pragma unroll
   for (int j = 0; j < m; ++j) {
-    sums.first = fma(v[j].x, w[j], sums.first);
-    sums.second = fma(v[j].y, w[j + 1], sums.second);
+    if (!masked || masks.first >> j & 1) sums.first = fma(v[j].x, w[j], sums.first);
+    if (!masked || masks.second >> j & 1) sums.second = fma(v[j].y, w[j + 1], sums.second);
   }
+  if (masked) masks.advance(m);
 }
 
-template <bool inside, bool constant>
-__device__ Sums add_segments(const Arguments &a, const Pattern &pattern, std::int64_t row, std::int64_t place) {
-  const double    *x = a.x + row;
-  const bool       odd = (reinterpret_cast<std::uintptr_t>(x) / 8) & 1;
-  Reader<constant> reader(a, pattern.first_segment, place);
-  Sums             sums;
-  for (int i = 0; i < pattern.segments; ++i) {
-    const auto segment = reader.next();
+template <bool inside, bool masked, class Source>
+__device__ Sums add_segments(const Place &place, int segments, Source source, Masks masks) {
+  Sums sums;
+  for (int i = 0; i < segments; ++i) {
+    const auto segment = source.next();
     if (segment.count == 3)
-      add_segment<3, inside>(x, odd, row, a.columns, segment, reader, sums);
+      add_segment<3, inside, masked>(place, segment, source, masks, sums);
     else if (segment.count == 1)
-      add_segment<1, inside>(x, odd, row, a.columns, segment, reader, sums);
+      add_segment<1, inside, masked>(place, segment, source, masks, sums);
     else
-      add_segment<2, inside>(x, odd, row, a.columns, segment, reader, sums);
+      add_segment<2, inside, masked>(place, segment, source, masks, sums);
   }
   return sums;
 }
 
-template <bool constant> __device__ void multiply_slice(const Arguments &a, std::int64_t s) {
-  const Slice        slice = load(a.slices + s);
-  const Pattern      pattern = load(a.patterns + slice.pattern);
-  const int          lane = static_cast<int>(threadIdx.x % 32);
-  const std::int64_t row = slice.first_row + 2 * lane, place = constant ? 0 : __ldg(a.value_begin + s) + 2 * lane;
-  // Whether no row of the slice, not even one that it does not have, reaches outside x.
-  const bool inside = slice.first_row + pattern.low >= 0 &&
-                      static_cast<std::int64_t>(slice.first_row) + slice_rows - 1 + pattern.high < a.columns;
-  const Sums sums =
-    inside ? add_segments<true, constant>(a, pattern, row, place) : add_segments<false, constant>(a, pattern, row, place);
-  if (slice.rows >> (2 * lane) & 1) store(a, row, sums.first);
-  if (slice.rows >> (2 * lane + 1) & 1) store(a, row + 1, sums.second);
-}
+// The part of a pattern that a product needs.
+struct Stretch {
+  std::int64_t first_segment;
+  std::int32_t segments, entries;
+};
 
-template <bool constant> __device__ auto table(const Arguments &a) {
-  if constexpr (constant)
-    return a.constant_segments;
+template <bool constant> __device__ void multiply_slice(const Arguments<constant> &a, std::int64_t s) {
+  const Slice   slice = load(a.section.slices + s);
+  const Stretch stretch = load(reinterpret_cast<const Stretch *>(a.section.patterns + number_of(slice)));
+  const int     lane = static_cast<int>(threadIdx.x % 32);
+  Place         place;
+  place.row = slice.first_row + 2 * lane;
+  place.x = a.x + place.row;
+  place.odd = (reinterpret_cast<std::uintptr_t>(place.x) / 8) & 1;
+  place.columns = a.columns;
+  const bool masked = slice.pattern & Slice::has_partials, inside = !(slice.pattern & Slice::reaches_outside);
+  RowEntries first = {(slice.rows >> (2 * lane) & 1) != 0, ~std::uint64_t(0)}, second = first;
+  second.present = slice.rows >> (2 * lane + 1) & 1;
+  if (masked) {
+    first = row_of(a.section, s, slice, 2 * lane);
+    second = row_of(a.section, s, slice, 2 * lane + 1);
+  }
+  const auto add = [&](const auto &source) {
+    const Masks masks = {first.entries, second.entries};
+    if (!inside) return add_segments<false, true>(place, stretch.segments, source, masks);
+    return masked ? add_segments<true, true>(place, stretch.segments, source, masks)
+                  : add_segments<true, false>(place, stretch.segments, source, masks);
+  };
+  Sums sums;
+  if constexpr (!constant)
+    sums = add(ExplicitSource(a.section.segments + stretch.first_segment,
+                              a.section.values + __ldg(a.section.value_begin + s) + 2 * lane));
+  else if (stretch.first_segment + stretch.segments <= a.hot.count)
+    sums = add(ConstantSource<FromParameters>{{a.hot, static_cast<int>(stretch.first_segment)}});
   else
-    return a.segments;
+    sums = add(ConstantSource<FromTable>{{a.section.constant_segments + stretch.first_segment}});
+  if (first.present) store(a, place.row, sums.first);
+  if (second.present) store(a, place.row + 1, sums.second);
 }
 
-template <bool constant> __device__ void multiply_exception(const Arguments &a, std::int64_t e) {
-  const Exception exception = load(a.exceptions + e);
-  const Pattern   pattern = load(a.patterns + exception.pattern);
-  const double   *values = constant ? nullptr : a.values + __ldg(a.exception_values + e);
+template <bool constant> __device__ auto segments_of(const SectionView &section) {
+  if constexpr (constant)
+    return section.constant_segments;
+  else
+    return section.segments;
+}
+
+// One thread an exception.
+template <bool constant> __device__ void multiply_exception(const Arguments<constant> &a, std::int64_t e) {
+  const Exception exception = load(a.section.exceptions + e);
+  const Stretch   stretch = load(reinterpret_cast<const Stretch *>(a.section.patterns + exception.pattern));
+  const double   *values = constant ? nullptr : a.section.values + __ldg(a.section.exception_values + e);
   double          sum = 0.0;
-  for (std::int64_t i = pattern.first_segment; i < pattern.first_segment + pattern.segments; ++i) {
-    const auto    segment = load(table<constant>(a) + i);
+  for (std::int64_t i = stretch.first_segment; i < stretch.first_segment + stretch.segments; ++i) {
+    const auto    segment = load(segments_of<constant>(a.section) + i);
     const double *x = a.x + exception.row + segment.offset;
 #pragma unroll
     for (int j = 0; j < longest_run; ++j) {
@@ -196,32 +248,25 @@ template <bool constant> __device__ void multiply_exception(const Arguments &a, 
   store(a, exception.row, sum);
 }
 
-template <bool constant> __global__ void __launch_bounds__(32 * block_slices) multiply_section(const Arguments a) {
-  const std::int64_t s = blockIdx.x * static_cast<std::int64_t>(block_slices) + threadIdx.x / 32;
-  if (s < a.count) multiply_slice<constant>(a, s);
-  for (std::int64_t e = __ldg(a.exception_begin + blockIdx.x) + threadIdx.x; e < __ldg(a.exception_begin + blockIdx.x + 1);
-       e += blockDim.x)
-    multiply_exception<constant>(a, e);
+template <bool constant>
+__global__ void __launch_bounds__(32 * block_slices) multiply_section(const __grid_constant__ Arguments<constant> a) {
+  const int          depth = a.section.depth;
+  const std::int64_t first = blockIdx.x * static_cast<std::int64_t>(depth * block_slices) + threadIdx.x / 32;
+  for (int level = 0; level < depth; ++level)
+    if (first + level * block_slices < a.section.count) multiply_slice(a, first + level * block_slices);
+  const std::int32_t end = __ldg(a.section.exception_begin + blockIdx.x + 1);
+  for (std::int32_t e = __ldg(a.section.exception_begin + blockIdx.x) + static_cast<std::int32_t>(threadIdx.x); e < end;
+       e += static_cast<std::int32_t>(blockDim.x))
+    multiply_exception(a, e);
 }
 
 template <bool constant> void launch(Executor &executor, const Section &section, std::int64_t columns, const Product &p) {
   if (section.slices.size() == 0) return;
-  const Arguments arguments = {section.slices.data(),
-                               section.slices.size(),
-                               section.patterns.data(),
-                               section.segments.data(),
-                               section.constant_segments.data(),
-                               section.value_begin.data(),
-                               section.values.data(),
-                               section.exception_begin.data(),
-                               section.exceptions.data(),
-                               section.exception_values.data(),
-                               p.x,
-                               columns,
-                               p.alpha,
-                               p.beta,
-                               p.y,
-                               p.z};
+  Arguments<constant> arguments = {view_of(section), p.x, columns, p.alpha, p.beta, p.y, p.z, {}};
+  if constexpr (constant) {
+    arguments.hot.count = static_cast<int>(section.hot_segments.size());
+    std::copy(section.hot_segments.begin(), section.hot_segments.end(), arguments.hot.segments);
+  }
   multiply_section<constant>
     <<<static_cast<unsigned>(section.blocks()), 32 * block_slices, 0, static_cast<cudaStream_t>(executor.stream())>>>(
       arguments);

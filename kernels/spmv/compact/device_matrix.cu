@@ -4,6 +4,7 @@
 #include "cuda/error.h"
 #include "device_matrix.h"
 #include "rows.h"
+#include "section_view.h"
 
 namespace tcbound::compact {
 namespace {
@@ -18,18 +19,25 @@ unsigned grid_for(std::int64_t threads) { return static_cast<unsigned>((threads 
 // One warp a slice: values from CSR order to column-major order, two neighbouring rows a lane.
 template <class Offset>
 __global__ void __launch_bounds__(block)
-  fill_slices(const Offset *offsets, const double *from, std::int64_t rows, const Slice *slices, std::int64_t count,
-              const std::int64_t *value_begin, double *to) {
+  fill_slices(const Offset *offsets, const double *from, std::int64_t rows, const SectionView section, double *to) {
   const std::int64_t s = blockIdx.x * static_cast<std::int64_t>(block_warps) + threadIdx.x / 32;
-  if (s >= count) return;
-  const std::int64_t row = slices[s].first_row + 2 * static_cast<std::int64_t>(threadIdx.x % 32);
-  const auto at_row = [&](std::int64_t r) { return static_cast<std::int64_t>(offsets[max(std::int64_t(0), min(r, rows))]); };
-  const std::int64_t begin = at_row(row), middle = at_row(row + 1), end = at_row(row + 2);
-  const std::int64_t entries = (value_begin[s + 1] - value_begin[s]) / slice_rows;
-  double2           *at = reinterpret_cast<double2 *>(to + value_begin[s]) + threadIdx.x % 32;
+  const int          lane = static_cast<int>(threadIdx.x % 32);
+  if (s >= section.count) return;
+  const Slice        slice = section.slices[s];
+  const std::int64_t row = slice.first_row + 2 * static_cast<std::int64_t>(lane);
+  const auto   at_row = [&](std::int64_t r) { return static_cast<std::int64_t>(offsets[max(std::int64_t(0), min(r, rows))]); };
+  std::int64_t first = at_row(row), second = at_row(row + 1);
+  const std::int64_t first_end = second, second_end = at_row(row + 2);
+  const std::int64_t entries = (section.value_begin[s + 1] - section.value_begin[s]) / slice_rows;
+  double2           *at = reinterpret_cast<double2 *>(to + section.value_begin[s]) + lane;
+  const RowEntries   mine = row_of(section, s, slice, 2 * lane), next = row_of(section, s, slice, 2 * lane + 1);
 #pragma unroll 4
-  for (std::int64_t k = 0; k < entries; ++k, at += slice_rows / 2)
-    *at = make_double2(begin + k < middle ? from[begin + k] : 0.0, middle + k < end ? from[middle + k] : 0.0);
+  for (int k = 0; k < entries; ++k, at += slice_rows / 2) {
+    const bool has_first = mine.has(k) && first < first_end, has_second = next.has(k) && second < second_end;
+    *at = make_double2(has_first ? from[first] : 0.0, has_second ? from[second] : 0.0);
+    first += has_first;
+    second += has_second;
+  }
 }
 
 // One warp a row of the remainder.
@@ -42,33 +50,38 @@ __global__ void fill_remainder(const Offset *offsets, const double *from, const 
   for (std::int64_t k = threadIdx.x % 32; k < length; k += 32) to[begin[i] + k] = from[start + k];
 }
 
+// Whether a row's values are those that its pattern's representative has for the row's entries. By a warp.
 template <class Offset>
-__device__ bool same_values(const Offset *offsets, const double *values, std::int64_t row, std::int64_t other,
-                            std::int64_t length) {
-  bool same = true;
-  for (std::int64_t k = threadIdx.x % 32; k < length; k += 32)
-    same = same && __double_as_longlong(values[offsets[row] + k]) == __double_as_longlong(values[offsets[other] + k]);
+__device__ bool same_values(const Offset *offsets, const double *values, std::int64_t row, const RowEntries &entries,
+                            const Pattern &pattern) {
+  const double *mine = values + offsets[row], *theirs = values + offsets[pattern.representative];
+  bool          same = true;
+  for (int k = static_cast<int>(threadIdx.x % 32); k < pattern.entries; k += 32) {
+    if (!entries.has(k)) continue;
+    const int place = ~entries.entries ? __popcll(entries.entries & ((std::uint64_t(1) << k) - 1)) : k;
+    same = same && __double_as_longlong(mine[place]) == __double_as_longlong(theirs[k]);
+  }
   return __all_sync(0xffffffffU, same);
 }
 
-// One warp a slice. Only slices of the block's own exceptions: warp w of a block looks at every block_slices-th.
+// One warp a slice; a block's warps share its exceptions.
 template <class Offset>
 __global__ void __launch_bounds__(32 * block_slices)
-  find_parted(const Offset *offsets, const double *values, const Slice *slices, std::int64_t count, const Pattern *patterns,
-              const std::int32_t *exception_begin, const Exception *exceptions, int *parted) {
-  const std::int64_t s = blockIdx.x * static_cast<std::int64_t>(block_slices) + threadIdx.x / 32;
+  find_parted(const Offset *offsets, const double *values, const SectionView section, int *parted) {
+  const std::int64_t warp = threadIdx.x / 32, first = blockIdx.x * static_cast<std::int64_t>(section.depth * block_slices);
   bool               same = true;
-  if (s < count) {
-    const Pattern &pattern = patterns[slices[s].pattern];
-    for (std::uint64_t rest = slices[s].rows; rest && same; rest &= rest - 1)
-      same = same_values(offsets, values, slices[s].first_row + __ffsll(static_cast<long long>(rest)) - 1,
-                         pattern.representative, pattern.entries);
+  for (std::int64_t s = first + warp; s < min(section.count, first + section.depth * block_slices); s += block_slices) {
+    const Slice   slice = section.slices[s];
+    const Pattern pattern = section.patterns[number_of(slice)];
+    for (int r = 0; r < slice_rows && same; ++r) {
+      const RowEntries row = row_of(section, s, slice, r);
+      if (row.present) same = same_values(offsets, values, slice.first_row + r, row, pattern);
+    }
   }
-  for (std::int64_t e = exception_begin[blockIdx.x] + threadIdx.x / 32; e < exception_begin[blockIdx.x + 1];
-       e += block_slices) {
-    const Pattern &pattern = patterns[exceptions[e].pattern];
-    same = same && same_values(offsets, values, exceptions[e].row, pattern.representative, pattern.entries);
-  }
+  for (std::int64_t e = section.exception_begin[blockIdx.x] + warp; e < section.exception_begin[blockIdx.x + 1];
+       e += block_slices)
+    same = same && same_values(offsets, values, section.exceptions[e].row, RowEntries{true, ~std::uint64_t(0)},
+                               section.patterns[section.exceptions[e].pattern]);
   if (!same && threadIdx.x % 32 == 0) *parted = 1;
 }
 
@@ -83,72 +96,63 @@ __global__ void update_dictionary(const Offset *offsets, const double *values, c
     for (int j = 0; j < segments[i].count; ++j, ++k) segments[i].values[j] = values[k];
 }
 
-// The dictionary of a section and where its values are.
-struct Dictionary {
-  const Pattern         *patterns;
-  const Segment         *segments;
-  const ConstantSegment *constant_segments;
-  const double          *values;
-};
-
-Dictionary dictionary_of(const Section &section) {
-  return {section.patterns.data(), section.segments.data(), section.constant_segments.data(), section.values.data()};
-}
-
 // Calls f(number of the entry in its row, offset, value) for the entries of a row; `at`: of an explicit row's first value.
-template <class F> __device__ void for_each_entry(const Dictionary &d, std::int32_t number, std::int64_t at, F &&f) {
-  const Pattern pattern = d.patterns[number];
-  int           k = 0;
+template <class F>
+__device__ void for_each_entry(const SectionView &section, std::int32_t number, std::uint64_t entries, std::int64_t at, F &&f) {
+  const Pattern pattern = section.patterns[number];
+  const bool    constant = section.constant_segments != nullptr;
+  int           k = 0, found = 0;
   for (std::int64_t i = pattern.first_segment; i < pattern.first_segment + pattern.segments; ++i) {
-    const bool    constant = d.constant_segments != nullptr;
-    const Segment segment = constant ? Segment{d.constant_segments[i].offset, d.constant_segments[i].count} : d.segments[i];
-    for (int j = 0; j < segment.count; ++j, ++k)
-      f(k, segment.offset + j,
-        constant ? d.constant_segments[i].values[j] : d.values[at + static_cast<std::int64_t>(k) * slice_rows]);
+    const Segment segment =
+      constant ? Segment{section.constant_segments[i].offset, section.constant_segments[i].count} : section.segments[i];
+    for (int j = 0; j < segment.count; ++j, ++k) {
+      if (!RowEntries{true, entries}.has(k)) continue;
+      const double value =
+        constant ? section.constant_segments[i].values[j] : section.values[at + static_cast<std::int64_t>(k) * slice_rows];
+      f(found++, segment.offset + j, value);
+    }
   }
 }
 
-// Calls f(row, pattern, place of its first value) for every row of a section; a block's threads share its slices and exceptions.
-template <class F>
-__device__ void for_each_row(const Slice *slices, std::int64_t count, const std::int64_t *value_begin,
-                             const std::int32_t *exception_begin, const Exception *exceptions,
-                             const std::int64_t *exception_values, F &&f) {
-  for (int i = static_cast<int>(threadIdx.x); i < block_slices * slice_rows; i += blockDim.x) {
-    const std::int64_t s = blockIdx.x * static_cast<std::int64_t>(block_slices) + i / slice_rows;
+// Calls f(row, pattern, its entries, place of its first value) for every row of a section; a block's threads share its slices
+// and exceptions.
+template <class F> __device__ void for_each_row(const SectionView &section, F &&f) {
+  const std::int64_t first = blockIdx.x * static_cast<std::int64_t>(section.depth * block_slices);
+  for (int i = static_cast<int>(threadIdx.x); i < section.depth * block_slices * slice_rows; i += blockDim.x) {
+    const std::int64_t s = first + i / slice_rows;
     const int          r = i % slice_rows;
-    if (s < count && (slices[s].rows >> r & 1))
-      f(static_cast<std::int64_t>(slices[s].first_row) + r, slices[s].pattern, value_begin ? value_begin[s] + r : 0);
+    if (s >= section.count) break;
+    const Slice      slice = section.slices[s];
+    const RowEntries row = row_of(section, s, slice, r);
+    if (row.present)
+      f(static_cast<std::int64_t>(slice.first_row) + r, number_of(slice), row.entries,
+        section.value_begin ? section.value_begin[s] + r : 0);
   }
-  for (std::int64_t e = exception_begin[blockIdx.x] + threadIdx.x; e < exception_begin[blockIdx.x + 1]; e += blockDim.x)
-    f(exceptions[e].row, exceptions[e].pattern, exception_values ? exception_values[e] : 0);
+  for (std::int64_t e = section.exception_begin[blockIdx.x] + threadIdx.x; e < section.exception_begin[blockIdx.x + 1];
+       e += blockDim.x)
+    f(section.exceptions[e].row, section.exceptions[e].pattern, ~std::uint64_t(0),
+      section.exception_values ? section.exception_values[e] : 0);
 }
 
 template <class Offset>
-__global__ void recover_rows(Dictionary dictionary, const Slice *slices, std::int64_t count, const std::int64_t *value_begin,
-                             const std::int32_t *exception_begin, const Exception *exceptions,
-                             const std::int64_t *exception_values, const Offset *offsets, std::int32_t *columns,
-                             double *values) {
-  for_each_row(slices, count, value_begin, exception_begin, exceptions, exception_values,
-               [&](std::int64_t row, std::int32_t pattern, std::int64_t at) {
-                 const std::int64_t begin = offsets[row];
-                 for_each_entry(dictionary, pattern, at, [&](int k, std::int32_t offset, double value) {
-                   columns[begin + k] = static_cast<std::int32_t>(row) + offset;
-                   values[begin + k] = value;
-                 });
-               });
+__global__ void recover_rows(const SectionView section, const Offset *offsets, std::int32_t *columns, double *values) {
+  for_each_row(section, [&](std::int64_t row, std::int32_t pattern, std::uint64_t entries, std::int64_t at) {
+    const std::int64_t begin = offsets[row];
+    for_each_entry(section, pattern, entries, at, [&](int k, std::int32_t offset, double value) {
+      columns[begin + k] = static_cast<std::int32_t>(row) + offset;
+      values[begin + k] = value;
+    });
+  });
 }
 
-__global__ void find_diagonal(Dictionary dictionary, const Slice *slices, std::int64_t count, const std::int64_t *value_begin,
-                              const std::int32_t *exception_begin, const Exception *exceptions,
-                              const std::int64_t *exception_values, double *d) {
-  for_each_row(slices, count, value_begin, exception_begin, exceptions, exception_values,
-               [&](std::int64_t row, std::int32_t pattern, std::int64_t at) {
-                 double found = 0.0;
-                 for_each_entry(dictionary, pattern, at, [&](int, std::int32_t offset, double value) {
-                   if (offset == 0) found = value;
-                 });
-                 d[row] = found;
-               });
+__global__ void find_diagonal(const SectionView section, double *d) {
+  for_each_row(section, [&](std::int64_t row, std::int32_t pattern, std::uint64_t entries, std::int64_t at) {
+    double found = 0.0;
+    for_each_entry(section, pattern, entries, at, [&](int, std::int32_t offset, double value) {
+      if (offset == 0) found = value;
+    });
+    d[row] = found;
+  });
 }
 
 // One warp a row of the remainder.
@@ -190,8 +194,7 @@ void fill_values(Executor &executor, DeviceMatrix &matrix, const double *values)
   csr::with_offsets(matrix.csr, remainder, [&](const auto *offsets, const auto *begin) {
     if (section.slices.size() > 0) {
       fill_slices<<<grid_for(32 * section.slices.size()), block, 0, stream_of(executor)>>>(
-        offsets, values, matrix.csr.rows, section.slices.data(), section.slices.size(), section.value_begin.data(),
-        matrix.explicit_.values.data());
+        offsets, values, matrix.csr.rows, view_of(section), matrix.explicit_.values.data());
       TCBOUND_LAUNCHED();
     }
     if (remainder.rows > 0) {
@@ -202,6 +205,13 @@ void fill_values(Executor &executor, DeviceMatrix &matrix, const double *values)
   });
 }
 
+void read_hot_segments(Executor &executor, Section &section) {
+  section.hot_segments.resize(
+    static_cast<std::size_t>(std::min<std::int64_t>(most_hot_segments, section.constant_segments.size())));
+  executor.copy(section.hot_segments.data(), MemorySpace::host, section.constant_segments.data(), MemorySpace::cuda,
+                section.hot_segments.size() * sizeof(ConstantSegment));
+}
+
 bool refill(Executor &executor, DeviceMatrix &matrix, const double *values) {
   Section &section = matrix.constant;
   if (section.slices.size() > 0) {
@@ -210,8 +220,7 @@ bool refill(Executor &executor, DeviceMatrix &matrix, const double *values) {
     TCBOUND_CUDA(cudaMemsetAsync(parted.data(), 0, sizeof(int), stream_of(executor)));
     csr::with_offsets(matrix.csr, [&](const auto *offsets) {
       find_parted<<<static_cast<unsigned>(section.blocks()), 32 * block_slices, 0, stream_of(executor)>>>(
-        offsets, values, section.slices.data(), section.slices.size(), section.patterns.data(), section.exception_begin.data(),
-        section.exceptions.data(), parted.data());
+        offsets, values, view_of(section), parted.data());
       TCBOUND_LAUNCHED();
     });
     executor.copy(&any, MemorySpace::host, parted.data(), MemorySpace::cuda, sizeof any);
@@ -221,6 +230,7 @@ bool refill(Executor &executor, DeviceMatrix &matrix, const double *values) {
         offsets, values, section.patterns.data(), section.patterns.size(), section.constant_segments.data());
       TCBOUND_LAUNCHED();
     });
+    read_hot_segments(executor, section);
   }
   fill_values(executor, matrix, values);
   return true;
@@ -244,9 +254,7 @@ csr::DeviceArrays recover(Executor &executor, const DeviceMatrix &matrix) {
     for (const Section *section : {&matrix.constant, &matrix.explicit_}) {
       if (section->slices.size() == 0) continue;
       recover_rows<<<static_cast<unsigned>(section->blocks()), block, 0, stream_of(executor)>>>(
-        dictionary_of(*section), section->slices.data(), section->slices.size(), section->value_begin.data(),
-        section->exception_begin.data(), section->exceptions.data(), section->exception_values.data(), offsets,
-        to.columns.data(), to.values.data());
+        view_of(*section), offsets, to.columns.data(), to.values.data());
       TCBOUND_LAUNCHED();
     }
     if (matrix.remainder.rows > 0) {
@@ -262,9 +270,7 @@ csr::DeviceArrays recover(Executor &executor, const DeviceMatrix &matrix) {
 void diagonal(Executor &executor, const DeviceMatrix &matrix, double *d) {
   for (const Section *section : {&matrix.constant, &matrix.explicit_}) {
     if (section->slices.size() == 0) continue;
-    find_diagonal<<<static_cast<unsigned>(section->blocks()), block, 0, stream_of(executor)>>>(
-      dictionary_of(*section), section->slices.data(), section->slices.size(), section->value_begin.data(),
-      section->exception_begin.data(), section->exceptions.data(), section->exception_values.data(), d);
+    find_diagonal<<<static_cast<unsigned>(section->blocks()), block, 0, stream_of(executor)>>>(view_of(*section), d);
     TCBOUND_LAUNCHED();
   }
   if (matrix.remainder.rows == 0) return;

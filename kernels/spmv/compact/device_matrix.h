@@ -2,29 +2,37 @@
 
 // A matrix of format compact in device memory.
 
+#include <vector>
+
 #include "../csr/chunked_product.h"
 #include "format.h"
 
 namespace tcbound::compact {
 
-constexpr int block_slices = 8; // slices of a thread block, one a warp; the block also has their exceptions
+constexpr int most_hot_segments = 112; // 3.5 KB: kernel parameters of up to 4 KB are cheap
+constexpr int block_slices = 8;        // that a thread block multiplies at a time, one a warp
 
 // All slices of one kind, with their dictionary and exceptions.
 struct Section {
-  Array<Slice>           slices;
-  Array<Pattern>         patterns;
-  Array<Segment>         segments;          // of offset patterns
-  Array<ConstantSegment> constant_segments; // of row patterns
-  Array<std::int32_t>    exception_begin;   // of each block's exceptions, and where the last block's end
-  Array<Exception>       exceptions;
-  Array<std::int64_t>    value_begin;      // of each explicit slice's values
-  Array<std::int64_t>    exception_values; // where each exception's first value is; its next is slice_rows further on
-  Array<double>          values;
+  int                          depth = 1; // times block_slices slices are a block's; it also has their exceptions
+  Array<Slice>                 slices;
+  Array<std::int32_t>          partial_begin; // of each slice's partial rows, and where the last slice's end
+  Array<Partial>               partials;
+  Array<Pattern>               patterns;
+  Array<Segment>               segments;          // of offset patterns
+  Array<ConstantSegment>       constant_segments; // of row patterns
+  std::vector<ConstantSegment> hot_segments; // the first of constant_segments, those of the most frequent patterns, on the host
+  Array<std::int32_t>          exception_begin; // of each block's exceptions, and where the last block's end
+  Array<Exception>             exceptions;
+  Array<std::int64_t>          value_begin;      // of each explicit slice's values
+  Array<std::int64_t>          exception_values; // where each exception's first value is; its next is slice_rows further on
+  Array<double>                values;
 
-  std::int64_t blocks() const { return (slices.size() + block_slices - 1) / block_slices; }
+  std::int64_t blocks() const { return (slices.size() + depth * block_slices - 1) / (depth * block_slices); }
   std::int64_t bytes() const {
-    return slices.bytes() + patterns.bytes() + segments.bytes() + constant_segments.bytes() + exception_begin.bytes() +
-           exceptions.bytes() + value_begin.bytes() + exception_values.bytes() + values.bytes();
+    return slices.bytes() + partial_begin.bytes() + partials.bytes() + patterns.bytes() + segments.bytes() +
+           constant_segments.bytes() + exception_begin.bytes() + exceptions.bytes() + value_begin.bytes() +
+           exception_values.bytes() + values.bytes();
   }
 };
 
@@ -56,6 +64,9 @@ void diagonal(Executor &executor, const DeviceMatrix &matrix, double *d);
 
 // z = alpha A x + beta y (product.transpose is not looked at).
 void multiply(Executor &executor, DeviceMatrix &matrix, const Product &product);
+
+// Copies the first constant segments to the host.
+void read_hot_segments(Executor &executor, Section &section);
 
 // Writes the values of the explicit slices and of the remainder, and nothing else.
 void fill_values(Executor &executor, DeviceMatrix &matrix, const double *values);

@@ -28,10 +28,11 @@ std::string describe(const Census &census) {
   };
   std::snprintf(
     text, sizeof text,
-    "%.4g %% of the rows in constant slices, %.4g %% in explicit slices, %.4g %% exceptions, %.4g %% in the remainder; "
+    "%.4g %% of the rows in constant slices, %.4g %% in explicit slices, %.4g %% partial, %.4g %% exceptions, %.4g %% in the "
+    "remainder; "
     "%lld patterns",
-    percent(census.constant_rows), percent(census.explicit_rows), percent(census.exceptions), percent(census.remainder_rows),
-    static_cast<long long>(census.patterns));
+    percent(census.constant_rows), percent(census.explicit_rows), percent(census.partial_rows), percent(census.exceptions),
+    percent(census.remainder_rows), static_cast<long long>(census.patterns));
   return text;
 }
 

@@ -12,11 +12,13 @@
 //              order (entry k of all 64 rows side by side, as in SELL-64). Nothing is stored for a column index.
 //   remainder  neither: its rows are stored as CSR of their own.
 //
-// The other rows of a constant or explicit slice are its exceptions: single rows with a pattern number each, if the dictionary
-// has their pattern, and rows of the remainder if not. So one odd row costs one row. Every value is recovered bit for bit.
+// Among the other rows of a constant or explicit slice, those that lack some entries of the slice's pattern and have all others
+// (a grid's boundary rows, as a rule) are partial: they are named with a mask of the entries that they have. What is left are
+// exceptions: single rows with a pattern number each, if the dictionary has their pattern, and rows of the remainder if not. So
+// one odd row costs one row. Every value is recovered bit for bit.
 //
 // The entries of a row are always added up from the first to the last in one fused multiply-add each, so a row's result does
-// not depend on whether its slice is constant, explicit or an exception.
+// not depend on whether its slice is constant or explicit, nor on whether it is partial or an exception.
 //
 // SELL: M. Kreutzer, G. Hager, G. Wellein, H. Fehske, A. R. Bishop, "A unified sparse matrix data format for efficient general
 // sparse matrix-vector multiplication on modern processors with wide SIMD units", SIAM J. Sci. Comput. 36 (2014).
@@ -30,9 +32,11 @@ namespace tcbound::compact {
 constexpr int slice_rows = 64;
 constexpr int longest_run = 3;          // entries of a segment
 constexpr int longest_patterned = 1024; // entries of a row that may have a pattern; longer rows belong to the remainder
+constexpr int longest_masked = 64;      // entries of a pattern that may have partial rows
+constexpr int most_partials = 4;        // masks of a slice
 
 // A pattern that this part of a slice's rows have is the slice's.
-constexpr bool is_main(std::int64_t rows_with, std::int64_t rows_present) { return 3 * rows_with >= rows_present; }
+constexpr bool is_main(std::int64_t rows_with, std::int64_t rows_present) { return 8 * rows_with >= 3 * rows_present; }
 
 // Whether exceptions keep a pattern that is no slice's: always while the dictionary is small, else if they are enough to pay for
 // its place in it.
@@ -65,10 +69,22 @@ static_assert(sizeof(Pattern) == 32);
 
 struct alignas(16) Slice {
   std::int32_t  first_row; // -1 for the first slice when slices start at odd rows
-  std::int32_t  pattern;
-  std::uint64_t rows; // bit i: row first_row + i has the pattern
+  std::int32_t  pattern;   // its number, plus the flags below
+  std::uint64_t rows;      // bit i: row first_row + i has the pattern
+
+  static constexpr std::int32_t has_partials = 1 << 30;
+  static constexpr std::int32_t reaches_outside = 1 << 29; // the pattern at one of its 64 rows, whether the slice has it or not
+  static constexpr std::int32_t flags = has_partials | reaches_outside;
 };
 static_assert(sizeof(Slice) == 16);
+
+// Rows of a slice that have, of its pattern, only some entries: bit k for entry k. In an explicit slice their values stand in the
+// places of those entries.
+struct alignas(16) Partial {
+  std::uint64_t rows;
+  std::uint64_t entries;
+};
+static_assert(sizeof(Partial) == 16);
 
 // A row of a slice that has another pattern of the same dictionary.
 struct Exception {
@@ -80,7 +96,7 @@ struct Exception {
 // reads: slices, dictionary, exceptions, values, remainder.
 struct Census {
   std::int64_t rows = 0, columns = 0, nonzeros = 0;
-  std::int64_t constant_rows = 0, explicit_rows = 0, exceptions = 0, remainder_rows = 0;
+  std::int64_t constant_rows = 0, explicit_rows = 0, partial_rows = 0, exceptions = 0, remainder_rows = 0;
   std::int64_t remainder_nonzeros = 0;
   std::int64_t patterns = 0; // of both dictionaries
   std::int64_t bytes = 0;

@@ -11,7 +11,7 @@ struct Grid {
   std::int64_t line = 0;  // rows from a row to its neighbour in the second direction; 0: not seen
   std::int64_t plane = 0; // in the third; 0: not seen
   int          shift = 0; // slices start at rows 64 s - shift: 0 or 1, so that most runs of x start at multiples of 16 bytes
-  int          tile_lines = 2, tile_planes = 4; // slices of a block, in lines and in planes
+  int          depth = 1; // planes of the tile that a block multiplies
 };
 
 Grid guess_grid(const std::vector<std::int32_t> &offsets);

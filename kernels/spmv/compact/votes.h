@@ -1,0 +1,111 @@
+#pragma once
+
+// Device code of build.cu: hashes rows and lets each slice of rows vote for its main pattern. For .cu files only.
+
+#include "rows.h"
+
+namespace tcbound::compact {
+namespace {
+
+constexpr int block = 256;
+constexpr int block_warps = block / 32;
+
+enum Kind : std::uint8_t { remainder_kind, constant_kind, explicit_kind };
+
+__device__ std::uint64_t mix(std::uint64_t h) { // the finaliser of splitmix64 (G. L. Steele, D. Lea, C. H. Flood 2014)
+  h = (h ^ (h >> 30)) * 0xbf58476d1ce4e5b9U;
+  h = (h ^ (h >> 27)) * 0x94d049bb133111ebU;
+  return h ^ (h >> 31);
+}
+
+struct Hashes {
+  std::uint64_t offsets, values; // of the offset pattern and of the row pattern; 0: the row can have none
+};
+
+// By `lanes` neighbouring threads, in all of which the result is right.
+template <class Offset>
+__device__ Hashes hash_row(const Rows<Offset> &a, std::int64_t row, int lane, int lanes, bool hash_values) {
+  const bool          in = row >= 0 && row < a.count;
+  const std::int64_t  begin = in ? a.offsets[row] : 0;
+  const std::int64_t  length = in ? a.offsets[row + 1] - begin : 0;
+  const bool          patterned = in && length <= longest_patterned;
+  const std::uint64_t step = 0x9e3779b97f4a7c15U;
+  std::uint64_t       offsets = 0, values = 0;
+  for (std::int64_t k = lane; patterned && k < length; k += lanes) {
+    const auto offset = static_cast<std::uint32_t>(a.columns[begin + k] - static_cast<std::int32_t>(row));
+    const auto place = static_cast<std::uint64_t>(k + 1) * step;
+    offsets += mix(place ^ offset);
+    if (hash_values) values += mix(place + static_cast<std::uint64_t>(__double_as_longlong(a.values[begin + k])));
+  }
+  for (int distance = lanes / 2; distance > 0; distance /= 2) {
+    offsets += __shfl_xor_sync(0xffffffffU, offsets, distance);
+    values += __shfl_xor_sync(0xffffffffU, values, distance);
+  }
+  if (!patterned) return {0, 0};
+  offsets = mix(offsets + static_cast<std::uint64_t>(length) + 1) | 1U;
+  return {offsets, mix(values ^ offsets) | 1U};
+}
+
+// The hash that most of a half slice's rows have, one a lane; of equally frequent ones the first row's.
+__device__ std::uint64_t most_frequent(std::uint64_t hash) {
+  const unsigned same = __match_any_sync(0xffffffffU, hash), lane = threadIdx.x % 32;
+  const unsigned rank = hash ? __popc(same) * 32U + (31U - lane) : 0U;
+  const unsigned best = __reduce_max_sync(0xffffffffU, rank);
+  return __shfl_sync(0xffffffffU, hash, static_cast<int>(31U - best % 32U));
+}
+
+__device__ std::uint64_t rows_with(std::uint64_t hash, std::uint64_t lower, std::uint64_t upper) {
+  const std::uint64_t low = __ballot_sync(0xffffffffU, lower == hash), high = __ballot_sync(0xffffffffU, upper == hash);
+  return hash ? low | high << 32 : 0;
+}
+
+// Of the rows first to first + 63, those that the matrix has.
+__device__ std::uint64_t present_rows(std::int64_t first, std::int64_t rows) {
+  const std::uint64_t all = ~std::uint64_t(0);
+  const std::uint64_t begun = first < 0 ? all << -first : all;
+  return rows - first >= slice_rows ? begun : begun & ((std::uint64_t(1) << (rows - first)) - 1);
+}
+
+struct Vote {
+  std::uint64_t hash, rows;
+};
+
+__device__ Vote vote(std::uint64_t lower, std::uint64_t upper) {
+  const std::uint64_t first = most_frequent(lower), second = most_frequent(upper);
+  const Vote          a = {first, rows_with(first, lower, upper)}, b = {second, rows_with(second, lower, upper)};
+  return __popcll(b.rows) > __popcll(a.rows) ? b : a;
+}
+
+// One warp a slice.
+template <class Offset>
+__global__ void __launch_bounds__(block)
+  classify(const Rows<Offset> a, std::int64_t slices, int shift, int lanes, bool allow_constant, std::uint64_t *slice_hash,
+           std::uint64_t *slice_rows_with, Kind *slice_kind, std::uint64_t *row_hash) {
+  __shared__ Hashes  shared[block_warps][slice_rows];
+  const std::int64_t slice = blockIdx.x * static_cast<std::int64_t>(block_warps) + threadIdx.x / 32;
+  const int          lane = static_cast<int>(threadIdx.x % 32);
+  if (slice >= slices) return;
+  Hashes            *hashes = shared[threadIdx.x / 32];
+  const std::int64_t first = slice * slice_rows - shift;
+  for (int r = lane / lanes; r < slice_rows; r += 32 / lanes) {
+    const Hashes h = hash_row(a, first + r, lane % lanes, lanes, allow_constant);
+    if (lane % lanes == 0) hashes[r] = h;
+  }
+  __syncwarp();
+  const Hashes        lower = hashes[lane], upper = hashes[lane + 32];
+  const Vote          constant = vote(lower.values, upper.values), offsets = vote(lower.offsets, upper.offsets);
+  const std::uint64_t present = present_rows(first, a.count);
+  const auto          fits = [&](const Vote &v) { return is_main(__popcll(v.rows), __popcll(present)); };
+  const Kind kind = allow_constant && fits(constant) ? constant_kind : (fits(offsets) ? explicit_kind : remainder_kind);
+  const Vote main = kind == constant_kind ? constant : (kind == explicit_kind ? offsets : Vote{0, 0});
+  if (lane == 0) {
+    slice_hash[slice] = main.hash;
+    slice_rows_with[slice] = main.rows;
+    slice_kind[slice] = kind;
+  }
+  for (int r = lane; r < slice_rows && kind != remainder_kind; r += 32)
+    if ((present & ~main.rows) >> r & 1) row_hash[first + r] = kind == constant_kind ? hashes[r].values : hashes[r].offsets;
+}
+
+} // namespace
+} // namespace tcbound::compact
