@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "build_columns.h"
 #include "cuda/algorithms.h"
 #include "cuda/error.h"
 #include "device_matrix.h"
@@ -71,7 +72,8 @@ public:
     csr::with_offsets(a, [&](const auto *offsets) {
       const auto rows = rows_of(a, offsets);
       grid_ = look_at_rows(rows);
-      slices_ = (a.rows + grid_.shift + slice_rows - 1) / slice_rows;
+      cut_ = cut_rows(grid_, a.rows);
+      slices_ = cut_.slices();
       if (a.rows > 0) classify_slices(rows, allow_constant);
       build_section(rows, constant_kind, matrix_.constant);
       build_section(rows, explicit_kind, matrix_.explicit_);
@@ -104,12 +106,11 @@ private:
     int lanes = 2; // of a row: about half its entries, so that most lanes have two
     while (lanes < 32 && 4 * lanes * a.count <= 2 * matrix_.csr.nonzeros) lanes *= 2;
     launch(32 * slices_, [&](unsigned grid) {
-      classify<<<grid, block, 0, stream_>>>(a, slices_, grid_.shift, lanes, allow_constant, votes_.hash.data(),
-                                            votes_.rows.data(), votes_.kind.data(), votes_.row_hash.data());
+      classify<<<grid, block, 0, stream_>>>(a, slices_, cut_, lanes, allow_constant, votes_.hash.data(), votes_.rows.data(),
+                                            votes_.kind.data(), votes_.row_hash.data());
     });
-    launch(a.count, [&](unsigned grid) {
-      mark_remainder<<<grid, block, 0, stream_>>>(votes_.kind.data(), a.count, grid_.shift, in_remainder_.data());
-    });
+    launch(a.count,
+           [&](unsigned grid) { mark_remainder<<<grid, block, 0, stream_>>>(votes_.kind.data(), cut_, in_remainder_.data()); });
   }
 
   // Guesses the grid from the offsets of the fullest of a few rows.
@@ -128,11 +129,13 @@ private:
   }
 
   // Puts the slices that a block multiplies next to each other in the grid, so that they share x in the first-level cache.
-  void put_in_tiles(Array<std::int32_t> &listed, std::int64_t count) {
+  void put_in_tiles(Array<std::int32_t> &listed, std::int64_t count, int depth) {
     if (grid_.line == 0) return;
     Array<std::uint64_t> keys(executor_, count), sorted_keys(executor_, count);
     Array<std::int32_t>  sorted(executor_, count);
-    launch(count, [&](unsigned grid) { number_tiles<<<grid, block, 0, stream_>>>(listed.data(), count, grid_, keys.data()); });
+    launch(count, [&](unsigned grid) {
+      number_tiles<<<grid, block, 0, stream_>>>(listed.data(), count, cut_, grid_, depth, keys.data());
+    });
     algorithms_.sort_pairs(keys.data(), sorted_keys.data(), listed.data(), sorted.data(), count);
     executor_.synchronize(); // the keys are freed on return
     listed = std::move(sorted);
@@ -144,21 +147,19 @@ private:
     if (count == 0) return;
     // Deep enough that a block finds most of x in its first-level cache, and still several blocks for each that can run at once.
     const std::int64_t wanted = 16 * static_cast<std::int64_t>(executor_.device().multiprocessors);
-    grid_.depth = static_cast<int>(std::clamp<std::int64_t>(count / (block_slices * wanted), 1, 8));
-    section.depth = grid_.depth;
-    put_in_tiles(listed, count);
+    section.depth = static_cast<int>(std::clamp<std::int64_t>(count / (block_slices * wanted), 1, 8));
+    put_in_tiles(listed, count, section.depth);
     section.slices = Array<Slice>(executor_, count);
 
     Array<std::int64_t> begin(executor_, count + 1);
     launch(count + 1, [&](unsigned grid) {
-      count_exceptions<<<grid, block, 0, stream_>>>(listed.data(), count, grid_.shift, votes_.rows.data(), a.count,
-                                                    begin.data());
+      count_exceptions<<<grid, block, 0, stream_>>>(listed.data(), count, cut_, votes_.rows.data(), begin.data());
     });
     algorithms_.exclusive_sum(begin.data(), begin.data(), count + 1);
     const std::int64_t exceptions = algorithms_.read(begin.data() + count), keys = count + exceptions;
 
     Array<std::int32_t> key_row(executor_, keys), pattern_of_key(executor_, keys);
-    number_patterns_of(section, listed.data(), begin.data(), a.count, exceptions, key_row, pattern_of_key);
+    number_patterns_of(section, listed.data(), begin.data(), exceptions, key_row, pattern_of_key);
 
     Array<Odd> odd(executor_, exceptions);
     launch(32 * count, [&](unsigned grid) {
@@ -180,23 +181,21 @@ private:
       place_exceptions<<<grid, block, 0, stream_>>>(exceptions, place.data(), pattern_of_key.data() + count,
                                                     key_row.data() + count, section.exceptions.data());
     });
-    section.exception_begin = Array<std::int32_t>(executor_, section.blocks() + 1);
-    launch(section.blocks() + 1, [&](unsigned grid) {
-      begin_blocks<<<grid, block, 0, stream_>>>(section.blocks(), section.depth, count, begin.data(), place.data(),
-                                                section.exception_begin.data());
-    });
-    if (kind == explicit_kind) place_values(section, begin, place);
+    if (kind == explicit_kind)
+      place_values(section, begin, place);
+    else
+      build_columns(executor_, algorithms_, grid_, cut_, listed.data(), section);
     executor_.synchronize(); // the temporary arrays are freed on return
   }
 
-  void number_patterns_of(Section &section, const std::int32_t *listed, const std::int64_t *begin, std::int64_t rows,
-                          std::int64_t exceptions, Array<std::int32_t> &key_row, Array<std::int32_t> &pattern_of_key) {
+  void number_patterns_of(Section &section, const std::int32_t *listed, const std::int64_t *begin, std::int64_t exceptions,
+                          Array<std::int32_t> &key_row, Array<std::int32_t> &pattern_of_key) {
     const std::int64_t   count = section.slices.size(), keys = count + exceptions;
     Array<std::uint64_t> hash(executor_, keys), sorted_hash(executor_, keys);
     Array<std::int64_t>  number(executor_, keys), sorted(executor_, keys);
     launch(count, [&](unsigned grid) {
-      list_keys<<<grid, block, 0, stream_>>>(listed, count, grid_.shift, votes_.hash.data(), votes_.rows.data(),
-                                             votes_.row_hash.data(), rows, begin, section.slices.data(),
+      list_keys<<<grid, block, 0, stream_>>>(listed, count, cut_, votes_.hash.data(), votes_.rows.data(),
+                                             votes_.row_hash.data(), begin, section.slices.data(),
                                              Keys{hash.data(), key_row.data(), number.data()});
     });
     algorithms_.sort_pairs(hash.data(), sorted_hash.data(), number.data(), sorted.data(), keys);
@@ -340,7 +339,7 @@ private:
     census.remainder_rows = matrix_.remainder.rows;
     census.remainder_nonzeros = matrix_.remainder.nonzeros;
     census.patterns = matrix_.constant.patterns.size() + matrix_.explicit_.patterns.size();
-    census.bytes = matrix_.constant.bytes() + matrix_.explicit_.bytes() + matrix_.remainder_rows.bytes() +
+    census.bytes = matrix_.constant.read_bytes() + matrix_.explicit_.read_bytes() + matrix_.remainder_rows.bytes() +
                    matrix_.remainder.bytes() + matrix_.remainder_product.table().bytes();
   }
 
@@ -348,6 +347,7 @@ private:
   Algorithms          algorithms_;
   cudaStream_t        stream_;
   Grid                grid_;
+  Cut                 cut_;
   std::int64_t        slices_ = 0;
   DeviceMatrix        matrix_;
   Votes               votes_;

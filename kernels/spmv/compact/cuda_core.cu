@@ -9,6 +9,7 @@
 
 #include "cuda/error.h"
 #include "device_matrix.h"
+#include "multiply_columns.h"
 #include "section_view.h"
 
 namespace tcbound {
@@ -25,6 +26,8 @@ struct NoHotSegments {};
 
 template <bool constant> struct Arguments {
   SectionView                                              section;
+  const std::int32_t                                      *rest; // numbers of the slices that are in no column, or null for all
+  std::int64_t                                             rest_count;
   const double                                            *x;
   std::int64_t                                             columns;
   double                                                   alpha, beta;
@@ -248,28 +251,90 @@ template <bool constant> __device__ void multiply_exception(const Arguments<cons
   store(a, exception.row, sum);
 }
 
-template <bool constant>
-__global__ void __launch_bounds__(32 * block_slices) multiply_section(const __grid_constant__ Arguments<constant> a) {
+// Blocks of a section's product: first its columns, a warp each, then its other slices, then its exceptions, a thread each.
+struct Blocks {
+  std::int64_t columns, slices, exceptions;
+
+  std::int64_t count() const { return columns + slices + exceptions; }
+};
+
+constexpr int threads = 32 * block_slices;
+
+template <bool constant> __device__ void multiply_slices(const Arguments<constant> &a, std::int64_t part) {
   const int          depth = a.section.depth;
-  const std::int64_t first = blockIdx.x * static_cast<std::int64_t>(depth * block_slices) + threadIdx.x / 32;
-  for (int level = 0; level < depth; ++level)
-    if (first + level * block_slices < a.section.count) multiply_slice(a, first + level * block_slices);
-  const std::int32_t end = __ldg(a.section.exception_begin + blockIdx.x + 1);
-  for (std::int32_t e = __ldg(a.section.exception_begin + blockIdx.x) + static_cast<std::int32_t>(threadIdx.x); e < end;
-       e += static_cast<std::int32_t>(blockDim.x))
-    multiply_exception(a, e);
+  const std::int64_t first = part * (depth * block_slices) + threadIdx.x / 32;
+  for (int level = 0; level < depth; ++level) {
+    const std::int64_t i = first + level * block_slices;
+    if (i < a.rest_count) multiply_slice(a, a.rest ? __ldg(a.rest + i) : i);
+  }
 }
+
+template <bool constant> __device__ void multiply_exceptions(const Arguments<constant> &a, std::int64_t part) {
+  const std::int64_t e = part * threads + threadIdx.x;
+  if (e < a.section.exception_count) multiply_exception(a, e);
+}
+
+template <bool constant>
+__global__ void __launch_bounds__(threads)
+  multiply_section(const __grid_constant__ Arguments<constant> a, const __grid_constant__ Blocks blocks) {
+  if (blockIdx.x < blocks.slices)
+    multiply_slices(a, blockIdx.x);
+  else
+    multiply_exceptions(a, blockIdx.x - blocks.slices);
+}
+
+template <int shape>
+__global__ void __launch_bounds__(threads)
+  multiply_columns(const __grid_constant__ Arguments<true> a, const __grid_constant__ ColumnsView columns,
+                   const __grid_constant__ Blocks blocks) {
+  const std::int64_t b = blockIdx.x, column = b * block_slices + threadIdx.x / 32;
+  if (b >= blocks.columns + blocks.slices)
+    multiply_exceptions(a, b - blocks.columns - blocks.slices);
+  else if (b >= blocks.columns)
+    multiply_slices(a, b - blocks.columns);
+  else if (column < columns.count)
+    climb<shape>(columns, a.x, column, [&](std::int64_t row, double sum) { store(a, row, sum); });
+}
+
+template <int shape>
+void launch_columns(const Arguments<true> &a, const Columns &columns, const Blocks &blocks, cudaStream_t stream) {
+  if constexpr (shape < shape_count) {
+    if (columns.stencil.shape == shape)
+      multiply_columns<shape><<<static_cast<unsigned>(blocks.count()), threads, 0, stream>>>(a, view_of(columns), blocks);
+    else
+      launch_columns<shape + 1>(a, columns, blocks, stream);
+  }
+}
+
+std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 template <bool constant> void launch(Executor &executor, const Section &section, std::int64_t columns, const Product &p) {
   if (section.slices.size() == 0) return;
-  Arguments<constant> arguments = {view_of(section), p.x, columns, p.alpha, p.beta, p.y, p.z, {}};
+  const auto          stream = static_cast<cudaStream_t>(executor.stream());
+  const std::int64_t  columns_count = section.columns.first_rows.size();
+  const std::int64_t  rest = columns_count > 0 ? section.columns.rest.size() : section.slices.size();
+  const Blocks        blocks = {divide_up(columns_count, block_slices), divide_up(rest, section.depth * block_slices),
+                                divide_up(section.exceptions.size(), threads)};
+  Arguments<constant> arguments = {view_of(section),
+                                   columns_count > 0 ? section.columns.rest.data() : nullptr,
+                                   rest,
+                                   p.x,
+                                   columns,
+                                   p.alpha,
+                                   p.beta,
+                                   p.y,
+                                   p.z,
+                                   {}};
   if constexpr (constant) {
     arguments.hot.count = static_cast<int>(section.hot_segments.size());
     std::copy(section.hot_segments.begin(), section.hot_segments.end(), arguments.hot.segments);
+    if (columns_count > 0) {
+      launch_columns<0>(arguments, section.columns, blocks, stream);
+      TCBOUND_LAUNCHED();
+      return;
+    }
   }
-  multiply_section<constant>
-    <<<static_cast<unsigned>(section.blocks()), 32 * block_slices, 0, static_cast<cudaStream_t>(executor.stream())>>>(
-      arguments);
+  multiply_section<constant><<<static_cast<unsigned>(blocks.count()), threads, 0, stream>>>(arguments, blocks);
   TCBOUND_LAUNCHED();
 }
 

@@ -16,6 +16,10 @@ cudaStream_t stream_of(Executor &executor) { return static_cast<cudaStream_t>(ex
 
 unsigned grid_for(std::int64_t threads) { return static_cast<unsigned>((threads + block - 1) / block); }
 
+std::int64_t blocks_of(const Section &section) {
+  return (section.slices.size() + section.depth * block_slices - 1) / (section.depth * block_slices);
+}
+
 // One warp a slice: values from CSR order to column-major order, two neighbouring rows a lane.
 template <class Offset>
 __global__ void __launch_bounds__(block)
@@ -78,8 +82,8 @@ __global__ void __launch_bounds__(32 * block_slices)
       if (row.present) same = same_values(offsets, values, slice.first_row + r, row, pattern);
     }
   }
-  for (std::int64_t e = section.exception_begin[blockIdx.x] + warp; e < section.exception_begin[blockIdx.x + 1];
-       e += block_slices)
+  for (std::int64_t e = blockIdx.x * static_cast<std::int64_t>(block_slices) + warp; e < section.exception_count;
+       e += gridDim.x * static_cast<std::int64_t>(block_slices))
     same = same && same_values(offsets, values, section.exceptions[e].row, RowEntries{true, ~std::uint64_t(0)},
                                section.patterns[section.exceptions[e].pattern]);
   if (!same && threadIdx.x % 32 == 0) *parted = 1;
@@ -118,7 +122,7 @@ __device__ void for_each_entry(const SectionView &section, std::int32_t number, 
 // and exceptions.
 template <class F> __device__ void for_each_row(const SectionView &section, F &&f) {
   const std::int64_t first = blockIdx.x * static_cast<std::int64_t>(section.depth * block_slices);
-  for (int i = static_cast<int>(threadIdx.x); i < section.depth * block_slices * slice_rows; i += blockDim.x) {
+  for (int i = static_cast<int>(threadIdx.x); i < section.depth * block_slices * slice_rows; i += block) {
     const std::int64_t s = first + i / slice_rows;
     const int          r = i % slice_rows;
     if (s >= section.count) break;
@@ -128,8 +132,7 @@ template <class F> __device__ void for_each_row(const SectionView &section, F &&
       f(static_cast<std::int64_t>(slice.first_row) + r, number_of(slice), row.entries,
         section.value_begin ? section.value_begin[s] + r : 0);
   }
-  for (std::int64_t e = section.exception_begin[blockIdx.x] + threadIdx.x; e < section.exception_begin[blockIdx.x + 1];
-       e += blockDim.x)
+  for (std::int64_t e = global_index<block>(); e < section.exception_count; e += gridDim.x * static_cast<std::int64_t>(block))
     f(section.exceptions[e].row, section.exceptions[e].pattern, ~std::uint64_t(0),
       section.exception_values ? section.exception_values[e] : 0);
 }
@@ -188,6 +191,20 @@ __global__ void find_remainder_diagonal(const std::int32_t *rows, std::int64_t c
 
 } // namespace
 
+std::int64_t Section::read_bytes() const {
+  // In columns, slices have no pattern number to look up.
+  const std::int64_t whole = columns.first_rows.size() > 0 ? columns.rest.size() : slices.size();
+  return columns.bytes() + whole * static_cast<std::int64_t>(sizeof(Slice)) +
+         (partials.size() > 0 ? whole * static_cast<std::int64_t>(sizeof(std::int32_t)) + partials.bytes() : 0) +
+         patterns.bytes() + segments.bytes() + constant_segments.bytes() + exceptions.bytes() + value_begin.bytes() +
+         exception_values.bytes() + values.bytes();
+}
+
+std::int64_t Section::bytes() const {
+  return columns.bytes() + slices.bytes() + partial_begin.bytes() + partials.bytes() + patterns.bytes() + segments.bytes() +
+         constant_segments.bytes() + exceptions.bytes() + value_begin.bytes() + exception_values.bytes() + values.bytes();
+}
+
 void fill_values(Executor &executor, DeviceMatrix &matrix, const double *values) {
   const Section           &section = matrix.explicit_;
   const csr::DeviceArrays &remainder = matrix.remainder;
@@ -210,6 +227,12 @@ void read_hot_segments(Executor &executor, Section &section) {
     static_cast<std::size_t>(std::min<std::int64_t>(most_hot_segments, section.constant_segments.size())));
   executor.copy(section.hot_segments.data(), MemorySpace::host, section.constant_segments.data(), MemorySpace::cuda,
                 section.hot_segments.size() * sizeof(ConstantSegment));
+  if (section.columns.stencil.shape < 0) return;
+  // Columns are of the most frequent pattern, whose segments come first.
+  int k = 0;
+  for (std::size_t i = 0; k < section.columns.entries; ++i)
+    for (int j = 0; j < section.hot_segments[i].count; ++j, ++k)
+      section.columns.values[section.columns.stencil.slot[static_cast<std::size_t>(k)]] = section.hot_segments[i].values[j];
 }
 
 bool refill(Executor &executor, DeviceMatrix &matrix, const double *values) {
@@ -219,7 +242,7 @@ bool refill(Executor &executor, DeviceMatrix &matrix, const double *values) {
     int        any = 0;
     TCBOUND_CUDA(cudaMemsetAsync(parted.data(), 0, sizeof(int), stream_of(executor)));
     csr::with_offsets(matrix.csr, [&](const auto *offsets) {
-      find_parted<<<static_cast<unsigned>(section.blocks()), 32 * block_slices, 0, stream_of(executor)>>>(
+      find_parted<<<static_cast<unsigned>(blocks_of(section)), 32 * block_slices, 0, stream_of(executor)>>>(
         offsets, values, view_of(section), parted.data());
       TCBOUND_LAUNCHED();
     });
@@ -253,7 +276,7 @@ csr::DeviceArrays recover(Executor &executor, const DeviceMatrix &matrix) {
   csr::with_offsets(matrix.csr, matrix.remainder, [&](const auto *offsets, const auto *begin) {
     for (const Section *section : {&matrix.constant, &matrix.explicit_}) {
       if (section->slices.size() == 0) continue;
-      recover_rows<<<static_cast<unsigned>(section->blocks()), block, 0, stream_of(executor)>>>(
+      recover_rows<<<static_cast<unsigned>(blocks_of(*section)), block, 0, stream_of(executor)>>>(
         view_of(*section), offsets, to.columns.data(), to.values.data());
       TCBOUND_LAUNCHED();
     }
@@ -270,7 +293,7 @@ csr::DeviceArrays recover(Executor &executor, const DeviceMatrix &matrix) {
 void diagonal(Executor &executor, const DeviceMatrix &matrix, double *d) {
   for (const Section *section : {&matrix.constant, &matrix.explicit_}) {
     if (section->slices.size() == 0) continue;
-    find_diagonal<<<static_cast<unsigned>(section->blocks()), block, 0, stream_of(executor)>>>(view_of(*section), d);
+    find_diagonal<<<static_cast<unsigned>(blocks_of(*section)), block, 0, stream_of(executor)>>>(view_of(*section), d);
     TCBOUND_LAUNCHED();
   }
   if (matrix.remainder.rows == 0) return;

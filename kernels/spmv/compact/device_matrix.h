@@ -5,16 +5,17 @@
 #include <vector>
 
 #include "../csr/chunked_product.h"
+#include "columns.h"
 #include "format.h"
 
 namespace tcbound::compact {
 
-constexpr int most_hot_segments = 112; // 3.5 KB: kernel parameters of up to 4 KB are cheap
-constexpr int block_slices = 8;        // that a thread block multiplies at a time, one a warp
+constexpr int most_hot_segments = 96; // 3 KB: kernel parameters of up to 4 KB are cheap
+constexpr int block_slices = 8;       // that a thread block multiplies at a time, one a warp
 
 // All slices of one kind, with their dictionary and exceptions.
 struct Section {
-  int                          depth = 1; // times block_slices slices are a block's; it also has their exceptions
+  int                          depth = 1; // times block_slices slices are a block's
   Array<Slice>                 slices;
   Array<std::int32_t>          partial_begin; // of each slice's partial rows, and where the last slice's end
   Array<Partial>               partials;
@@ -22,18 +23,15 @@ struct Section {
   Array<Segment>               segments;          // of offset patterns
   Array<ConstantSegment>       constant_segments; // of row patterns
   std::vector<ConstantSegment> hot_segments; // the first of constant_segments, those of the most frequent patterns, on the host
-  Array<std::int32_t>          exception_begin; // of each block's exceptions, and where the last block's end
   Array<Exception>             exceptions;
   Array<std::int64_t>          value_begin;      // of each explicit slice's values
   Array<std::int64_t>          exception_values; // where each exception's first value is; its next is slice_rows further on
   Array<double>                values;
+  Columns                      columns; // that constant slices are multiplied by, if any are
 
-  std::int64_t blocks() const { return (slices.size() + depth * block_slices - 1) / (depth * block_slices); }
-  std::int64_t bytes() const {
-    return slices.bytes() + partial_begin.bytes() + partials.bytes() + patterns.bytes() + segments.bytes() +
-           constant_segments.bytes() + exception_begin.bytes() + exceptions.bytes() + value_begin.bytes() +
-           exception_values.bytes() + values.bytes();
-  }
+  // Of the arrays that a product reads, and of all.
+  std::int64_t read_bytes() const;
+  std::int64_t bytes() const;
 };
 
 struct DeviceMatrix {

@@ -11,29 +11,27 @@ namespace tcbound::compact {
 namespace {
 
 // Sorts slices by tile, and within a tile by plane and line.
-__global__ void number_tiles(const std::int32_t *listed, std::int64_t count, const Grid grid, std::uint64_t *keys) {
+__global__ void number_tiles(const std::int32_t *listed, std::int64_t count, const Cut cut, const Grid grid, int depth,
+                             std::uint64_t *keys) {
   const std::int64_t s = global_index<block>();
   if (s >= count) return;
-  const std::int64_t middle = static_cast<std::int64_t>(listed[s]) * slice_rows + slice_rows / 2;
+  const std::int64_t middle = cut.first_row(listed[s]) + slice_rows / 2;
   const std::int64_t plane = grid.plane ? middle / grid.plane : 0, in_plane = grid.plane ? middle % grid.plane : middle;
   const std::int64_t line = in_plane / grid.line, part = in_plane % grid.line / slice_rows;
-  const std::int64_t planes = grid.plane ? grid.depth : 1, lines = grid.plane ? block_slices : block_slices * grid.depth;
+  const std::int64_t planes = grid.plane ? depth : 1, lines = grid.plane ? block_slices : block_slices * depth;
   std::int64_t       key = plane / planes;
-  key = key << 24 | min(line / lines, std::int64_t(1) << 23);
-  key = key << 20 | min(part, std::int64_t(1) << 19);
+  key = key << 20 | min(line / lines, (std::int64_t(1) << 20) - 1);
+  key = key << 16 | min(part, (std::int64_t(1) << 16) - 1);
   keys[s] = static_cast<std::uint64_t>(key) << 10 | static_cast<std::uint64_t>(plane % planes * lines + line % lines);
 }
 
 // The exceptions of listed slice s are those from begin[s] to begin[s + 1] of its section.
-__global__ void count_exceptions(const std::int32_t *listed, std::int64_t count, int shift, const std::uint64_t *rows_with,
-                                 std::int64_t rows, std::int64_t *begin) {
+__global__ void count_exceptions(const std::int32_t *listed, std::int64_t count, const Cut cut, const std::uint64_t *rows_with,
+                                 std::int64_t *begin) {
   const std::int64_t s = global_index<block>();
   if (s > count) return;
   std::int64_t exceptions = 0;
-  if (s < count) {
-    const std::int64_t first = static_cast<std::int64_t>(listed[s]) * slice_rows - shift;
-    exceptions = __popcll(present_rows(first, rows) & ~rows_with[listed[s]]);
-  }
+  if (s < count) exceptions = __popcll(cut.present(listed[s]) & ~rows_with[listed[s]]);
   begin[s] = exceptions;
 }
 
@@ -44,19 +42,19 @@ struct Keys {
   std::int64_t  *number;
 };
 
-__global__ void list_keys(const std::int32_t *listed, std::int64_t count, int shift, const std::uint64_t *slice_hash,
-                          const std::uint64_t *rows_with, const std::uint64_t *row_hash, std::int64_t rows,
-                          const std::int64_t *begin, Slice *slices, Keys keys) {
+__global__ void list_keys(const std::int32_t *listed, std::int64_t count, const Cut cut, const std::uint64_t *slice_hash,
+                          const std::uint64_t *rows_with, const std::uint64_t *row_hash, const std::int64_t *begin,
+                          Slice *slices, Keys keys) {
   const std::int64_t s = global_index<block>();
   if (s >= count) return;
-  const std::int64_t  first = static_cast<std::int64_t>(listed[s]) * slice_rows - shift;
+  const std::int64_t  first = cut.first_row(listed[s]);
   const std::uint64_t have = rows_with[listed[s]];
   slices[s] = {static_cast<std::int32_t>(first), -1, have};
   keys.hash[s] = slice_hash[listed[s]];
   keys.row[s] = static_cast<std::int32_t>(first + __ffsll(static_cast<long long>(have)) - 1);
   keys.number[s] = s;
   std::int64_t at = count + begin[s];
-  for (std::uint64_t rest = present_rows(first, rows) & ~have; rest; rest &= rest - 1, ++at) {
+  for (std::uint64_t rest = cut.present(listed[s]) & ~have; rest; rest &= rest - 1, ++at) {
     const std::int64_t row = first + __ffsll(static_cast<long long>(rest)) - 1;
     keys.hash[at] = row_hash[row];
     keys.row[at] = static_cast<std::int32_t>(row);
@@ -212,9 +210,9 @@ __global__ void place_partials(std::int64_t count, const Partial *from, const st
     to[i] = from[s * most_partials + (i - partial_begin[s])];
 }
 
-__global__ void mark_remainder(const Kind *kind, std::int64_t rows, int shift, std::uint8_t *in_remainder) {
+__global__ void mark_remainder(const Kind *kind, const Cut cut, std::uint8_t *in_remainder) {
   const std::int64_t row = global_index<block>();
-  if (row < rows && kind[(row + shift) / slice_rows] == remainder_kind) in_remainder[row] = 1;
+  if (row < cut.rows && kind[cut.slice_of(row)] == remainder_kind) in_remainder[row] = 1;
 }
 
 // place[e]: of exception e among those kept.
@@ -222,12 +220,6 @@ __global__ void place_exceptions(std::int64_t count, const std::int64_t *place, 
                                  const std::int32_t *key_row, Exception *exceptions) {
   const std::int64_t e = global_index<block>();
   if (e < count && place[e + 1] > place[e]) exceptions[place[e]] = {key_row[e], pattern_of_key[e]};
-}
-
-__global__ void begin_blocks(std::int64_t blocks, int depth, std::int64_t slices, const std::int64_t *begin,
-                             const std::int64_t *place, std::int32_t *exception_begin) {
-  const std::int64_t b = global_index<block>();
-  if (b <= blocks) exception_begin[b] = static_cast<std::int32_t>(place[begin[min(b * depth * block_slices, slices)]]);
 }
 
 // Calls f(offset of the first column, entries, number of the first entry) for each segment of a row, in order.

@@ -41,10 +41,22 @@ Grid guess_grid(const std::vector<std::int32_t> &offsets) {
   grid.shift = mostly_odd(offsets);
   const std::vector<std::int64_t> lines = middles(numbers, slice_rows / 4);
   grid.line = first_positive(lines);
-  if (grid.line < slice_rows / 2) return {0, 0, grid.shift};
+  if (grid.line < slice_rows / 2) grid.line = 0;
+  if (grid.line == 0) return grid;
   grid.plane = first_positive(middles(lines, grid.line + grid.line / 2));
   if (grid.plane < 2 * grid.line) grid.plane = 0;
+  grid.stencil = match_stencil(offsets, grid.plane != 0 ? grid.line : 0, grid.stride());
   return grid;
+}
+
+Cut cut_rows(const Grid &grid, std::int64_t rows) {
+  Cut cut;
+  cut.rows = rows;
+  cut.shift = grid.shift;
+  if (grid.stencil.shape < 0 || grid.stride() % slice_rows == 0) return cut;
+  cut.stride = grid.stride();
+  cut.per_plane = (cut.stride + cut.shift + slice_rows - 1) / slice_rows;
+  return cut;
 }
 
 } // namespace tcbound::compact

@@ -15,8 +15,8 @@ struct SectionView {
   const Pattern         *patterns;
   const Segment         *segments;
   const ConstantSegment *constant_segments;
-  const std::int32_t    *exception_begin;
   const Exception       *exceptions;
+  std::int64_t           exception_count;
   const std::int64_t    *value_begin;
   const std::int64_t    *exception_values;
   const double          *values;
@@ -31,8 +31,8 @@ inline SectionView view_of(const Section &section) {
           section.patterns.data(),
           section.segments.data(),
           section.constant_segments.data(),
-          section.exception_begin.data(),
           section.exceptions.data(),
+          section.exceptions.size(),
           section.value_begin.data(),
           section.exception_values.data(),
           section.values.data()};

@@ -2,6 +2,7 @@
 
 // Device code of build.cu: hashes rows and lets each slice of rows vote for its main pattern. For .cu files only.
 
+#include "grid.h"
 #include "rows.h"
 
 namespace tcbound::compact {
@@ -59,13 +60,6 @@ __device__ std::uint64_t rows_with(std::uint64_t hash, std::uint64_t lower, std:
   return hash ? low | high << 32 : 0;
 }
 
-// Of the rows first to first + 63, those that the matrix has.
-__device__ std::uint64_t present_rows(std::int64_t first, std::int64_t rows) {
-  const std::uint64_t all = ~std::uint64_t(0);
-  const std::uint64_t begun = first < 0 ? all << -first : all;
-  return rows - first >= slice_rows ? begun : begun & ((std::uint64_t(1) << (rows - first)) - 1);
-}
-
 struct Vote {
   std::uint64_t hash, rows;
 };
@@ -79,25 +73,25 @@ __device__ Vote vote(std::uint64_t lower, std::uint64_t upper) {
 // One warp a slice.
 template <class Offset>
 __global__ void __launch_bounds__(block)
-  classify(const Rows<Offset> a, std::int64_t slices, int shift, int lanes, bool allow_constant, std::uint64_t *slice_hash,
+  classify(const Rows<Offset> a, std::int64_t slices, const Cut cut, int lanes, bool allow_constant, std::uint64_t *slice_hash,
            std::uint64_t *slice_rows_with, Kind *slice_kind, std::uint64_t *row_hash) {
   __shared__ Hashes  shared[block_warps][slice_rows];
   const std::int64_t slice = blockIdx.x * static_cast<std::int64_t>(block_warps) + threadIdx.x / 32;
   const int          lane = static_cast<int>(threadIdx.x % 32);
   if (slice >= slices) return;
-  Hashes            *hashes = shared[threadIdx.x / 32];
-  const std::int64_t first = slice * slice_rows - shift;
+  Hashes             *hashes = shared[threadIdx.x / 32];
+  const std::int64_t  first = cut.first_row(slice);
+  const std::uint64_t present = cut.present(slice);
   for (int r = lane / lanes; r < slice_rows; r += 32 / lanes) {
-    const Hashes h = hash_row(a, first + r, lane % lanes, lanes, allow_constant);
+    const Hashes h = hash_row(a, present >> r & 1 ? first + r : -1, lane % lanes, lanes, allow_constant);
     if (lane % lanes == 0) hashes[r] = h;
   }
   __syncwarp();
-  const Hashes        lower = hashes[lane], upper = hashes[lane + 32];
-  const Vote          constant = vote(lower.values, upper.values), offsets = vote(lower.offsets, upper.offsets);
-  const std::uint64_t present = present_rows(first, a.count);
-  const auto          fits = [&](const Vote &v) { return is_main(__popcll(v.rows), __popcll(present)); };
-  const Kind kind = allow_constant && fits(constant) ? constant_kind : (fits(offsets) ? explicit_kind : remainder_kind);
-  const Vote main = kind == constant_kind ? constant : (kind == explicit_kind ? offsets : Vote{0, 0});
+  const Hashes lower = hashes[lane], upper = hashes[lane + 32];
+  const Vote   constant = vote(lower.values, upper.values), offsets = vote(lower.offsets, upper.offsets);
+  const auto   fits = [&](const Vote &v) { return present && is_main(__popcll(v.rows), __popcll(present)); };
+  const Kind   kind = allow_constant && fits(constant) ? constant_kind : (fits(offsets) ? explicit_kind : remainder_kind);
+  const Vote   main = kind == constant_kind ? constant : (kind == explicit_kind ? offsets : Vote{0, 0});
   if (lane == 0) {
     slice_hash[slice] = main.hash;
     slice_rows_with[slice] = main.rows;
