@@ -16,67 +16,103 @@ constexpr int most_levels = 16;
 
 unsigned grid_for(std::int64_t threads) { return static_cast<unsigned>((threads + block - 1) / block); }
 
-// Cells: places of columns. Cell c lies at slice c % per_plane of a plane, levels high, from plane (c / per_plane) levels up.
-struct Cells {
+// Places of slices, counted up the grid: place p is at level p % levels of cell p / levels, and cells are counted through a plane
+// before the next `levels` planes.
+struct Places {
   std::int64_t per_plane, planes, slices;
   int          levels;
 
-  std::int64_t count() const { return (planes + levels - 1) / levels * per_plane; }
-  __device__ std::int64_t slice(std::int64_t cell, int level) const { // -1: beyond the grid
-    const std::int64_t plane = cell / per_plane * levels + level, s = plane * per_plane + cell % per_plane;
+  std::int64_t count() const { return (planes + levels - 1) / levels * per_plane * levels; }
+  // The slice of the cut at a place, or -1 beyond the grid.
+  __device__ std::int64_t slice(std::int64_t place) const {
+    const std::int64_t cell = place / levels, plane = cell / per_plane * levels + place % levels;
+    const std::int64_t s = plane * per_plane + cell % per_plane;
     return plane < planes && s < slices ? s : -1;
   }
 };
 
-// position[s]: where slice s of the cut is among the section's if it may be in a column, else -1.
+// What building columns looks at.
+struct Candidates {
+  Places              places;
+  const std::int32_t *position; // of each slice of the cut among the section's if it may be in a column, else -1
+  const Slice        *slices;
+  const std::int32_t *partial_begin;
+  const Partial      *partials;
+
+  __device__ std::int32_t at(std::int64_t place) const {
+    const std::int64_t s = places.slice(place);
+    return s >= 0 ? position[s] : -1;
+  }
+  __device__ bool alike(std::int32_t a, std::int32_t b) const {
+    const std::int32_t from_a = partial_begin[a], from_b = partial_begin[b], count = partial_begin[a + 1] - from_a;
+    bool               same = slices[a].rows == slices[b].rows && count == partial_begin[b + 1] - from_b;
+    for (std::int32_t i = 0; same && i < count; ++i)
+      same =
+        partials[from_a + i].rows == partials[from_b + i].rows && partials[from_a + i].entries == partials[from_b + i].entries;
+    return same;
+  }
+  // Levels of the column that starts at a place; 0 when none does.
+  __device__ int height(std::int64_t place) const {
+    const std::int32_t first = at(place);
+    const int          level = static_cast<int>(place % places.levels);
+    if (first < 0) return 0;
+    if (level > 0) {
+      const std::int32_t before = at(place - 1);
+      if (before >= 0 && alike(before, first)) return 0;
+    }
+    int levels = 1;
+    for (; level + levels < places.levels; ++levels) {
+      const std::int32_t next = at(place + levels);
+      if (next < 0 || !alike(next, first)) break;
+    }
+    return levels;
+  }
+};
+
 __global__ void find_eligible(const Slice *slices, const std::int32_t *listed, std::int64_t count, std::int32_t *position) {
   const std::int64_t i = global_index<block>();
   if (i < count && (slices[i].pattern & ~Slice::has_partials) == 0) position[listed[i]] = static_cast<std::int32_t>(i);
 }
 
-struct HasEligible {
-  Cells               cells;
-  const std::int32_t *position;
+struct StartsColumn {
+  Candidates candidates;
 
-  __device__ bool operator()(std::int32_t cell) const {
-    bool any = false;
-    for (int level = 0; level < cells.levels && !any; ++level) {
-      const std::int64_t s = cells.slice(cell, level);
-      any = s >= 0 && position[s] >= 0;
-    }
-    return any;
-  }
+  __device__ bool operator()(std::int32_t place) const { return candidates.height(place) >= fewest_levels; }
 };
 
 struct InNoColumn {
-  const std::int32_t *listed, *position;
+  const std::uint8_t *in_column;
 
-  __device__ bool operator()(std::int32_t i) const { return position[listed[i]] != i; }
+  __device__ bool operator()(std::int32_t i) const { return !in_column[i]; }
 };
 
 // Neighbouring lines go to the warps of a block.
-__global__ void number_cells(const std::int32_t *listed, std::int64_t count, const Cells cells, const Cut cut,
-                             std::int64_t line, std::uint64_t *keys) {
+__global__ void number_columns(const std::int32_t *starts, std::int64_t count, const Places places, const Cut cut,
+                               std::int64_t line, std::uint64_t *keys) {
   const std::int64_t c = global_index<block>();
   if (c >= count) return;
-  const std::int64_t middle = cut.first_row(listed[c] % cells.per_plane) + slice_rows / 2;
+  const std::int64_t cell = starts[c] / places.levels, middle = cut.first_row(cell % places.per_plane) + slice_rows / 2;
   const std::int64_t y = line ? middle / line : 0, part = line ? middle % line / slice_rows : middle / slice_rows;
-  std::int64_t       key = listed[c] / cells.per_plane;
-  key = key << 20 | min(y / block_slices, (std::int64_t(1) << 20) - 1);
+  std::int64_t       key = cell / places.per_plane;
+  key = key << 16 | min(y / block_slices, (std::int64_t(1) << 16) - 1);
   key = key << 20 | min(part, (std::int64_t(1) << 20) - 1);
-  keys[c] = static_cast<std::uint64_t>(key) << 3 | static_cast<std::uint64_t>(y % block_slices);
+  key = key << 3 | y % block_slices;
+  keys[c] = static_cast<std::uint64_t>(key) << 5 | static_cast<std::uint64_t>(starts[c] % places.levels);
 }
 
-__global__ void write_columns(const std::int32_t *listed, std::int64_t count, const Cells cells, const Cut cut,
-                              const std::int32_t *position, const Slice *slices, const std::int32_t *partial_begin,
-                              std::int32_t *first_rows, ColumnSlice *to) {
-  const std::int64_t i = global_index<block>(), c = i / cells.levels;
-  const int          level = static_cast<int>(i % cells.levels);
+__global__ void write_columns(const std::int32_t *starts, std::int64_t count, const Candidates candidates, Column *columns,
+                              std::uint8_t *in_column) {
+  const std::int64_t c = global_index<block>();
   if (c >= count) return;
-  const std::int64_t s = cells.slice(listed[c], level), p = s >= 0 ? position[s] : -1;
-  to[i] =
-    p >= 0 ? ColumnSlice{slices[p].rows, partial_begin[p], partial_begin[p + 1] - partial_begin[p]} : ColumnSlice{0, 0, 0};
-  if (level == 0) first_rows[c] = static_cast<std::int32_t>(cut.first_row(cells.slice(listed[c], 0)));
+  const std::int32_t first = candidates.at(starts[c]), partial_begin = candidates.partial_begin[first];
+  const int          levels = candidates.height(starts[c]);
+  columns[c] = {candidates.slices[first].rows,
+                candidates.slices[first].first_row,
+                levels,
+                partial_begin,
+                candidates.partial_begin[first + 1] - partial_begin,
+                {0, 0}};
+  for (int level = 0; level < levels; ++level) in_column[candidates.at(starts[c] + level)] = 1;
 }
 
 struct SlotTable {
@@ -112,38 +148,40 @@ void build_columns(Executor &executor, Algorithms &algorithms, const Grid &grid,
   Columns           &columns = section.columns;
   // A few warps for each place on the device, and still high columns.
   const std::int64_t wanted = 24 * static_cast<std::int64_t>(executor.device().multiprocessors);
-  Cells              cells;
-  cells.per_plane = cut.stride ? cut.per_plane : (stride ? stride / slice_rows : 0);
-  cells.slices = cut.slices();
-  cells.levels = static_cast<int>(std::min<std::int64_t>(count / wanted, most_levels));
-  if (grid.stencil.shape < 0 || cells.levels < fewest_levels) return;
+  Places             places;
+  places.per_plane = cut.stride ? cut.per_plane : stride / slice_rows;
+  places.slices = cut.slices();
+  places.levels = static_cast<int>(std::min<std::int64_t>(count / wanted, most_levels));
+  if (getenv("TCB_LEVELS")) places.levels = atoi(getenv("TCB_LEVELS"));
+  if (grid.stencil.shape < 0 || places.levels < fewest_levels) return;
   const std::vector<std::int32_t> offsets = offsets_of_first(algorithms, section);
   const Stencil                   stencil = match_stencil(offsets, grid.plane != 0 ? grid.line : 0, stride);
   if (!(stencil == grid.stencil)) return; // the row that was looked at is not typical
-  cells.planes = (cells.slices + cells.per_plane - 1) / cells.per_plane;
+  places.planes = (places.slices + places.per_plane - 1) / places.per_plane;
 
-  Array<std::int32_t> position(executor, cells.slices), found(executor, cells.count());
+  Array<std::int32_t> position(executor, places.slices), found(executor, places.count());
   TCBOUND_CUDA(cudaMemsetAsync(position.data(), 0xff, static_cast<std::size_t>(position.bytes()), stream)); // -1
   find_eligible<<<grid_for(count), block, 0, stream>>>(section.slices.data(), listed, count, position.data());
   TCBOUND_LAUNCHED();
-  const std::int64_t size = algorithms.select_numbers(found.data(), cells.count(), HasEligible{cells, position.data()});
+  const Candidates   candidates = {places, position.data(), section.slices.data(), section.partial_begin.data(),
+                                   section.partials.data()};
+  const std::int64_t size = algorithms.select_numbers(found.data(), places.count(), StartsColumn{candidates});
   if (size == 0) return;
   Array<std::uint64_t> keys(executor, size), sorted_keys(executor, size);
   Array<std::int32_t>  sorted(executor, size), rest(executor, count);
-  number_cells<<<grid_for(size), block, 0, stream>>>(found.data(), size, cells, cut, grid.plane != 0 ? grid.line : 0,
-                                                     keys.data());
+  Array<std::uint8_t>  in_column(executor, count);
+  number_columns<<<grid_for(size), block, 0, stream>>>(found.data(), size, places, cut, grid.plane != 0 ? grid.line : 0,
+                                                       keys.data());
   TCBOUND_LAUNCHED();
   algorithms.sort_pairs(keys.data(), sorted_keys.data(), found.data(), sorted.data(), size);
 
   columns.stencil = stencil;
   columns.entries = static_cast<int>(offsets.size());
-  columns.levels = cells.levels;
-  columns.first_rows = Array<std::int32_t>(executor, size);
-  columns.slices = Array<ColumnSlice>(executor, size * cells.levels);
+  columns.columns = Array<Column>(executor, size);
   columns.partials = Array<Partial>(executor, section.partials.size());
-  write_columns<<<grid_for(size * cells.levels), block, 0, stream>>>(sorted.data(), size, cells, cut, position.data(),
-                                                                     section.slices.data(), section.partial_begin.data(),
-                                                                     columns.first_rows.data(), columns.slices.data());
+  TCBOUND_CUDA(cudaMemsetAsync(in_column.data(), 0, static_cast<std::size_t>(in_column.bytes()), stream));
+  write_columns<<<grid_for(size), block, 0, stream>>>(sorted.data(), size, candidates, columns.columns.data(),
+                                                      in_column.data());
   TCBOUND_LAUNCHED();
   if (section.partials.size() > 0) {
     SlotTable table;
@@ -152,7 +190,7 @@ void build_columns(Executor &executor, Algorithms &algorithms, const Grid &grid,
                                                                             table, columns.partials.data());
     TCBOUND_LAUNCHED();
   }
-  const std::int64_t left = algorithms.select_numbers(rest.data(), count, InNoColumn{listed, position.data()});
+  const std::int64_t left = algorithms.select_numbers(rest.data(), count, InNoColumn{in_column.data()});
   columns.rest = Array<std::int32_t>(executor, left);
   executor.copy(columns.rest.data(), MemorySpace::cuda, rest.data(), MemorySpace::cuda,
                 static_cast<std::size_t>(columns.rest.bytes()));

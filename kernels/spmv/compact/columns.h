@@ -23,7 +23,13 @@ struct Shape {
   int           runs; // of a plane
   std::uint32_t slots;
 
-  constexpr bool has(int plane, int run, int step) const { return slots >> slot_of(plane, run, step) & 1; }
+  constexpr bool          has(int plane, int run, int step) const { return slots >> slot_of(plane, run, step) & 1; }
+  constexpr std::uint32_t with_step(int step) const {
+    std::uint32_t found = 0;
+    for (int plane = -1; plane <= 1; ++plane)
+      for (int run = 0; run < 3; ++run) found |= slots & 1U << slot_of(plane, run, step);
+    return found;
+  }
   constexpr bool wide(int run) const {
     return has(-1, run, -1) || has(0, run, -1) || has(1, run, -1) || has(-1, run, 1) || has(0, run, 1) || has(1, run, 1);
   }
@@ -52,24 +58,26 @@ struct Stencil {
 // Ascending offsets as a stencil on planes of `stride` rows with lines of `line` rows (0 in two dimensions).
 Stencil match_stencil(const std::vector<std::int32_t> &offsets, std::int64_t line, std::int64_t stride);
 
-struct alignas(16) ColumnSlice {
-  std::uint64_t rows; // that have the whole stencil
-  std::int32_t  partial_begin;
-  std::int32_t  partials;
+// Slices of which one lies above the other and all of which have the same whole and partial rows.
+struct alignas(16) Column {
+  std::uint64_t rows;      // that have the whole stencil
+  std::int32_t  first_row; // of the lowest slice
+  std::int32_t  levels;    // slices
+  std::int32_t  partial_begin, partials;
+  std::int32_t  unused[2];
 };
-static_assert(sizeof(ColumnSlice) == 16);
+static_assert(sizeof(Column) == 32);
 
 struct Columns {
   Stencil                   stencil;
   int                       entries = 0; // of the stencil
   std::array<double, slots> values = {};
-  int                       levels = 0; // slices of a column
-  Array<std::int32_t>       first_rows; // of each column's lowest slice
-  Array<ColumnSlice>        slices;     // all of a column one after the other
-  Array<Partial>            partials;   // as the section's, with slots in place of entries
-  Array<std::int32_t>       rest;       // numbers of the slices that are in no column
+  Array<Column>             columns;
+  Array<Partial>            partials; // as the section's, with slots in place of entries
+  Array<std::int32_t>       rest;     // numbers of the slices that are in no column
 
-  std::int64_t bytes() const { return first_rows.bytes() + slices.bytes() + partials.bytes() + rest.bytes(); }
+  std::int64_t count() const { return columns.size(); }
+  std::int64_t bytes() const { return columns.bytes() + partials.bytes() + rest.bytes(); }
 };
 
 } // namespace tcbound::compact

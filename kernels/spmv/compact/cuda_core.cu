@@ -36,10 +36,34 @@ template <bool constant> struct Arguments {
   std::conditional_t<constant, HotSegments, NoHotSegments> hot;
 };
 
-template <bool constant> __device__ void store(const Arguments<constant> &a, std::int64_t row, double sum) {
-  double result = a.alpha * sum;
-  if (a.beta != 0.0) result += a.beta * a.y[row];
-  a.z[row] = result;
+template <bool constant> __device__ double scale(const Arguments<constant> &a, std::int64_t row, double sum) {
+  const double result = a.alpha * sum;
+  return a.beta != 0.0 ? result + a.beta * a.y[row] : result;
+}
+
+// A lane's two rows, those that it has; by a whole warp. Pairs go out together: half-written sectors cost the second-level cache
+// as much as whole ones.
+template <bool constant>
+__device__ void store(const Arguments<constant> &a, std::int64_t row, bool has_first, bool has_second, double first,
+                      double second) {
+  constexpr unsigned all = 0xffffffffU;
+  first = has_first ? scale(a, row, first) : 0.0;
+  second = has_second ? scale(a, row + 1, second) : 0.0;
+  double *z = a.z + row;
+  if (!__all_sync(all, has_first && has_second)) {
+    if (has_first) z[0] = first;
+    if (has_second) z[1] = second;
+  } else if (reinterpret_cast<std::uintptr_t>(z) % 16 == 0) {
+    *reinterpret_cast<double2 *>(z) = make_double2(first, second);
+  } else { // pairs of a lane's second row and the next lane's first
+    const int    lane = static_cast<int>(threadIdx.x % 32);
+    const double next = __shfl_down_sync(all, first, 1);
+    if (lane == 0) z[0] = first;
+    if (lane < 31)
+      *reinterpret_cast<double2 *>(z + 1) = make_double2(second, next);
+    else
+      z[1] = second;
+  }
 }
 
 template <class T> __device__ T load(const T *from) {
@@ -216,8 +240,7 @@ template <bool constant> __device__ void multiply_slice(const Arguments<constant
     sums = add(ConstantSource<FromParameters>{{a.hot, static_cast<int>(stretch.first_segment)}});
   else
     sums = add(ConstantSource<FromTable>{{a.section.constant_segments + stretch.first_segment}});
-  if (first.present) store(a, place.row, sums.first);
-  if (second.present) store(a, place.row + 1, sums.second);
+  store(a, place.row, first.present, second.present, sums.first, sums.second);
 }
 
 template <bool constant> __device__ auto segments_of(const SectionView &section) {
@@ -248,7 +271,7 @@ template <bool constant> __device__ void multiply_exception(const Arguments<cons
     }
     if (!constant) values += segment.count * slice_rows;
   }
-  store(a, exception.row, sum);
+  a.z[exception.row] = scale(a, exception.row, sum);
 }
 
 // Blocks of a section's product: first its columns, a warp each, then its other slices, then its exceptions, a thread each.
@@ -293,7 +316,9 @@ __global__ void __launch_bounds__(threads)
   else if (b >= blocks.columns)
     multiply_slices(a, b - blocks.columns);
   else if (column < columns.count)
-    climb<shape>(columns, a.x, column, [&](std::int64_t row, double sum) { store(a, row, sum); });
+    climb<shape>(columns, a.x, load(columns.columns + column), [&](std::int64_t row, const Rows2 &rows, const Sums2 &sums) {
+      store(a, row, rows.has_first, rows.has_second, sums.first, sums.second);
+    });
 }
 
 template <int shape>
@@ -311,7 +336,7 @@ std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b;
 template <bool constant> void launch(Executor &executor, const Section &section, std::int64_t columns, const Product &p) {
   if (section.slices.size() == 0) return;
   const auto          stream = static_cast<cudaStream_t>(executor.stream());
-  const std::int64_t  columns_count = section.columns.first_rows.size();
+  const std::int64_t  columns_count = section.columns.count();
   const std::int64_t  rest = columns_count > 0 ? section.columns.rest.size() : section.slices.size();
   const Blocks        blocks = {divide_up(columns_count, block_slices), divide_up(rest, section.depth * block_slices),
                                 divide_up(section.exceptions.size(), threads)};

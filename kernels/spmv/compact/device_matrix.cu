@@ -193,7 +193,7 @@ __global__ void find_remainder_diagonal(const std::int32_t *rows, std::int64_t c
 
 std::int64_t Section::read_bytes() const {
   // In columns, slices have no pattern number to look up.
-  const std::int64_t whole = columns.first_rows.size() > 0 ? columns.rest.size() : slices.size();
+  const std::int64_t whole = columns.count() > 0 ? columns.rest.size() : slices.size();
   return columns.bytes() + whole * static_cast<std::int64_t>(sizeof(Slice)) +
          (partials.size() > 0 ? whole * static_cast<std::int64_t>(sizeof(std::int32_t)) + partials.bytes() : 0) +
          patterns.bytes() + segments.bytes() + constant_segments.bytes() + exceptions.bytes() + value_begin.bytes() +

@@ -2,31 +2,27 @@
 
 // Device code of cuda_core.cu: one warp multiplies a column of slices, two neighbouring rows a lane. For .cu files only.
 
+#include <algorithm>
+#include <cmath>
+
 #include "columns.h"
 
 namespace tcbound::compact {
 namespace {
 
 struct ColumnsView {
-  std::int64_t        count;
-  int                 levels;
-  const std::int32_t *first_rows;
-  const ColumnSlice  *slices;
-  const Partial      *partials;
-  std::int64_t        stride;
-  std::int32_t        centers[3];
-  double              values[slots];
+  const Column  *columns;
+  std::int64_t   count;
+  const Partial *partials;
+  std::int64_t   stride;
+  std::int32_t   centers[3];
+  bool           finite; // the values
+  double         values[slots];
 };
 
 ColumnsView view_of(const Columns &columns) {
-  ColumnsView view = {columns.first_rows.size(),
-                      columns.levels,
-                      columns.first_rows.data(),
-                      columns.slices.data(),
-                      columns.partials.data(),
-                      columns.stencil.stride,
-                      {},
-                      {}};
+  ColumnsView view = {columns.columns.data(), columns.count(), columns.partials.data(), columns.stencil.stride, {}, true, {}};
+  view.finite = std::all_of(columns.values.begin(), columns.values.end(), [](double value) { return std::isfinite(value); });
   std::copy(columns.stencil.centers.begin(), columns.stencil.centers.end(), view.centers);
   std::copy(columns.values.begin(), columns.values.end(), view.values);
   return view;
@@ -35,39 +31,37 @@ ColumnsView view_of(const Columns &columns) {
 // How a lane's first row lies in x: at a multiple of 16 bytes in all planes and runs, in none, or now so, now so.
 enum class Parity { even, odd, mixed };
 
-// A lane's two rows in one slice of its column: their sums so far and the slots that they have.
-struct Level {
-  static constexpr std::uint32_t present = 1U << 31; // the slice has the row
+// What the rows of a column lack: nothing; steps left or right, the same in all runs and planes, as at the ends of a grid's lines;
+// or anything.
+enum class Lack { nothing, steps, anything };
 
-  double        first = 0.0, second = 0.0;
-  std::uint32_t first_slots = 0, second_slots = 0;
-  bool          any = false, full = false; // of the slice's rows: the warp has one; all have the whole stencil
+// What a lane's two rows have of the stencil, and whether the column has the rows at all.
+struct Rows2 {
+  std::uint32_t first = 0, second = 0; // slots
+  bool          has_first = false, has_second = false;
 };
 
-__device__ inline std::uint32_t slots_of_row(const ColumnsView &a, const ColumnSlice &slice, int r, std::uint32_t whole) {
-  if (slice.rows >> r & 1) return whole;
-  for (std::int32_t i = slice.partial_begin; i < slice.partial_begin + slice.partials; ++i)
-    if (a.partials[i].rows >> r & 1) return static_cast<std::uint32_t>(a.partials[i].entries) | Level::present;
-  return 0;
+struct Sums2 {
+  double first = 0.0, second = 0.0;
+};
+
+// x around a lane's two rows in the runs of a plane: w[run][i] = x[center + i - 1].
+struct Around {
+  double w[3][4];
+};
+
+__device__ inline bool find_slots(const ColumnsView &a, const Column &column, int r, std::uint32_t whole,
+                                  std::uint32_t &found) {
+  found = whole;
+  if (column.rows >> r & 1) return true;
+  for (std::int32_t i = column.partial_begin; i < column.partial_begin + column.partials; ++i)
+    if (a.partials[i].rows >> r & 1) {
+      found = static_cast<std::uint32_t>(a.partials[i].entries);
+      return true;
+    }
+  return false; // what is computed for it is not stored
 }
 
-template <int shape> __device__ Level enter_level(const ColumnsView &a, std::int64_t column, int level) {
-  Level made;
-  if (level >= a.levels) return made;
-  const int4  words = __ldg(reinterpret_cast<const int4 *>(a.slices + column * a.levels + level));
-  ColumnSlice slice;
-  memcpy(&slice, &words, sizeof slice);
-  made.full = slice.rows == ~std::uint64_t(0);
-  made.any = slice.rows != 0 || slice.partials != 0;
-  if (!made.any) return made;
-  const std::uint32_t whole = shapes[shape].slots | Level::present;
-  const int           lane = static_cast<int>(threadIdx.x % 32);
-  made.first_slots = made.full ? whole : slots_of_row(a, slice, 2 * lane, whole);
-  made.second_slots = made.full ? whole : slots_of_row(a, slice, 2 * lane + 1, whole);
-  return made;
-}
-
-// w[i] = x[i - 1] around a lane's two rows, x[0] and x[1]; the outer two only if `wide`.
 template <Parity parity> __device__ void load_around(const double *x, bool wide, double (&w)[4]) {
   if (parity == Parity::odd && wide) {
     const double2 low = __ldg(reinterpret_cast<const double2 *>(x - 1)), high = __ldg(reinterpret_cast<const double2 *>(x + 1));
@@ -90,66 +84,87 @@ template <Parity parity> __device__ void load_around(const double *x, bool wide,
   w[3] = __ldg(x + 2);
 }
 
-// What the plane `plane` places from a level adds to it.
-template <int shape, int plane, bool full>
-__device__ void add_plane(const ColumnsView &a, const double (&w)[3][4], Level &level) {
+// What a level needs of the plane `plane` places from it.
+template <int shape, Parity parity, int plane> __device__ Around load_plane(const ColumnsView &a, const double *x) {
+  constexpr Shape stencil = shapes[shape];
+  Around          around;
 #pragma unroll
-  for (int run = 0; run < shapes[shape].runs; ++run)
+  for (int run = 0; run < stencil.runs; ++run)
+    if (stencil.has(plane, run, 0)) load_around<parity>(x + a.centers[run], stencil.has(plane, run, 1), around.w[run]);
+  return around;
+}
+
+// What the plane `plane` places from a level adds to it.
+template <int shape, Lack lack, int plane>
+__device__ void add_plane(const ColumnsView &a, const Around &around, const Rows2 &rows, Sums2 &sums) {
+  constexpr Shape stencil = shapes[shape];
+#pragma unroll
+  for (int run = 0; run < stencil.runs; ++run)
 #pragma unroll
     for (int step = -1; step <= 1; ++step) {
-      constexpr Shape stencil = shapes[shape];
-      const int       slot = slot_of(plane, run, step);
       if (!stencil.has(plane, run, step)) continue;
-      if (full || level.first_slots >> slot & 1) level.first = fma(a.values[slot], w[run][1 + step], level.first);
-      if (full || level.second_slots >> slot & 1) level.second = fma(a.values[slot], w[run][2 + step], level.second);
+      const int slot = slot_of(plane, run, step);
+      double    first = around.w[run][1 + step], second = around.w[run][2 + step];
+      if (lack == Lack::steps && step != 0) { // any slot of that step tells for all; a zero in place of x leaves the sum
+        constexpr std::uint32_t left = stencil.with_step(-1), right = stencil.with_step(1);
+        if (!(rows.first & (step < 0 ? left : right))) first = 0.0;
+        if (!(rows.second & (step < 0 ? left : right))) second = 0.0;
+      }
+      if (lack != Lack::anything || rows.first >> slot & 1) sums.first = fma(a.values[slot], first, sums.first);
+      if (lack != Lack::anything || rows.second >> slot & 1) sums.second = fma(a.values[slot], second, sums.second);
     }
 }
 
-template <int shape, Parity parity>
-__device__ void pass_plane(const ColumnsView &a, const double *x, Level &below, Level &here, Level &above) {
-  constexpr Shape stencil = shapes[shape];
-  double          w[3][4] = {};
-  if (below.full && here.full && above.full) {
-#pragma unroll
-    for (int run = 0; run < stencil.runs; ++run) load_around<parity>(x + a.centers[run], stencil.wide(run), w[run]);
-    add_plane<shape, 1, true>(a, w, below);
-    add_plane<shape, 0, true>(a, w, here);
-    add_plane<shape, -1, true>(a, w, above);
-    return;
-  }
-  // Only what a level needs is sure to lie inside x.
-#pragma unroll
-  for (int run = 0; run < stencil.runs; ++run) {
-    const auto needs = [&](int step) {
-      return (stencil.has(1, run, step) && below.any) || (stencil.has(0, run, step) && here.any) ||
-             (stencil.has(-1, run, step) && above.any);
-    };
-    if (needs(0)) load_around<parity>(x + a.centers[run], needs(1), w[run]);
-  }
-  add_plane<shape, 1, false>(a, w, below);
-  add_plane<shape, 0, false>(a, w, here);
-  add_plane<shape, -1, false>(a, w, above);
-}
-
-// store(row, sum) for every row of the column that it has.
-template <int shape, Parity parity, class Store>
-__device__ void climb(const ColumnsView &a, const double *x, std::int64_t column, Store &&store) {
-  const std::int64_t row = __ldg(a.first_rows + column) + 2 * static_cast<std::int64_t>(threadIdx.x % 32);
-  Level              below, here, above = enter_level<shape>(a, column, 0);
-  for (int plane = -1; plane <= a.levels; ++plane) {
-    const std::int64_t at = row + plane * a.stride;
-    if (below.any || here.any || above.any) pass_plane<shape, parity>(a, x + at, below, here, above);
-    if (below.first_slots) store(at - a.stride, below.first);
-    if (below.second_slots) store(at - a.stride + 1, below.second);
+// store(row, sums) for every level. x: of the lane's first row in the lowest one.
+template <int shape, Parity parity, Lack lack, class Store>
+__device__ void climb(const ColumnsView &a, const double *x, std::int64_t row, int levels, const Rows2 &rows, Store &&store) {
+  Sums2 below, here, above;
+  add_plane<shape, lack, -1>(a, load_plane<shape, parity, -1>(a, x - a.stride), rows, here);
+  for (int level = 0; level < levels; ++level) {
+    const Around around = load_plane<shape, parity, 0>(a, x);
+    if (level > 0) {
+      add_plane<shape, lack, 1>(a, around, rows, below);
+      store(row - a.stride, below);
+    }
+    add_plane<shape, lack, 0>(a, around, rows, here);
+    add_plane<shape, lack, -1>(a, around, rows, above); // in vain at the last level
     below = here;
     here = above;
-    above = enter_level<shape>(a, column, plane + 2);
+    above = {};
+    row += a.stride;
+    x += a.stride;
   }
+  add_plane<shape, lack, 1>(a, load_plane<shape, parity, 1>(a, x), rows, below);
+  store(row - a.stride, below);
+}
+
+// store(row, rows, sums) for every level of a column.
+template <int shape, Parity parity, class Store>
+__device__ void climb(const ColumnsView &a, const double *x, const Column &column, Store &&store) {
+  constexpr std::uint32_t whole = shapes[shape].slots, left = shapes[shape].with_step(-1), right = shapes[shape].with_step(1);
+  const int               lane = static_cast<int>(threadIdx.x % 32);
+  const std::int64_t      row = column.first_row + 2 * lane;
+  Rows2                   rows;
+  rows.has_first = find_slots(a, column, 2 * lane, whole, rows.first);
+  rows.has_second = find_slots(a, column, 2 * lane + 1, whole, rows.second);
+  const auto lacks_steps = [&](std::uint32_t has) {
+    return has == ((whole & ~left & ~right) | (has & left ? left : 0) | (has & right ? right : 0));
+  };
+  const auto go = [&](auto lack) {
+    climb<shape, parity, decltype(lack)::value>(a, x + row, row, column.levels, rows,
+                                                [&](std::int64_t at, const Sums2 &sums) { store(at, rows, sums); });
+  };
+  if (__all_sync(0xffffffffU, rows.first == whole && rows.second == whole))
+    go(std::integral_constant<Lack, Lack::nothing>());
+  else if (a.finite && __all_sync(0xffffffffU, lacks_steps(rows.first) && lacks_steps(rows.second)))
+    go(std::integral_constant<Lack, Lack::steps>());
+  else
+    go(std::integral_constant<Lack, Lack::anything>());
 }
 
 template <int shape, class Store>
-__device__ void climb(const ColumnsView &a, const double *x, std::int64_t column, Store &&store) {
-  const bool odd = (reinterpret_cast<std::uintptr_t>(x + __ldg(a.first_rows + column)) / 8) & 1;
+__device__ void climb(const ColumnsView &a, const double *x, const Column &column, Store &&store) {
+  const bool odd = (reinterpret_cast<std::uintptr_t>(x + column.first_row) / 8) & 1;
   if ((a.stride | a.centers[2]) & 1)
     climb<shape, Parity::mixed>(a, x, column, store);
   else if (odd)
