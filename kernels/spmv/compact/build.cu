@@ -116,7 +116,7 @@ private:
   // Guesses the grid from the offsets of the fullest of a few rows.
   template <class Offset> Grid look_at_rows(const Rows<Offset> &a) {
     std::vector<std::int32_t> best;
-    for (const double place : {0.5, 0.382, 0.618, 0.45, 0.55}) {
+    for (const double place : {0.3819660113, 0.6180339887, 0.4530818394, 0.5469181606, 0.2360679775, 0.7639320225}) {
       if (a.count == 0) break;
       const auto         row = static_cast<std::int64_t>(place * static_cast<double>(a.count));
       const std::int64_t begin = algorithms_.read(a.offsets + row), length = algorithms_.read(a.offsets + row + 1) - begin;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int block = 256;
 constexpr int fewest_levels = 4; // of a column, to be worth the two planes that it reads beyond its ends
-constexpr int most_levels = 16;
+constexpr int most_levels = 64;
 
 unsigned grid_for(std::int64_t threads) { return static_cast<unsigned>((threads + block - 1) / block); }
 
@@ -151,7 +151,7 @@ void build_columns(Executor &executor, Algorithms &algorithms, const Grid &grid,
   Places             places;
   places.per_plane = cut.stride ? cut.per_plane : stride / slice_rows;
   places.slices = cut.slices();
-  places.levels = static_cast<int>(std::min<std::int64_t>(count / wanted, most_levels));
+  places.levels = static_cast<int>(std::min<std::int64_t>(count / wanted, 16));
   if (getenv("TCB_LEVELS")) places.levels = atoi(getenv("TCB_LEVELS"));
   if (grid.stencil.shape < 0 || places.levels < fewest_levels) return;
   const std::vector<std::int32_t> offsets = offsets_of_first(algorithms, section);

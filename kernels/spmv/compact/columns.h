@@ -20,7 +20,8 @@ constexpr int slots = 27;
 constexpr int slot_of(int plane, int run, int step) { return 9 * (plane + 1) + 3 * run + step + 1; }
 
 struct Shape {
-  int           runs; // of a plane
+  int           runs;  // of a plane
+  int           ahead; // planes whose x is loaded before it is needed
   std::uint32_t slots;
 
   constexpr bool          has(int plane, int run, int step) const { return slots >> slot_of(plane, run, step) & 1; }
@@ -37,11 +38,12 @@ struct Shape {
 
 // The stencils that columns are made for: 27 and 7 points in three dimensions, 9 and 5 in two.
 constexpr Shape shapes[] = {
-  {3, 0x7ffffff},
-  {3, 1U << slot_of(-1, 1, 0) | 1U << slot_of(0, 0, 0) | 7U << slot_of(0, 1, -1) | 1U << slot_of(0, 2, 0) |
-        1U << slot_of(1, 1, 0)},
-  {1, 7U << slot_of(-1, 0, -1) | 7U << slot_of(0, 0, -1) | 7U << slot_of(1, 0, -1)},
-  {1, 1U << slot_of(-1, 0, 0) | 7U << slot_of(0, 0, -1) | 1U << slot_of(1, 0, 0)},
+  {3, 0, 0x7ffffff},
+  {3, 1,
+   1U << slot_of(-1, 1, 0) | 1U << slot_of(0, 0, 0) | 7U << slot_of(0, 1, -1) | 1U << slot_of(0, 2, 0) |
+     1U << slot_of(1, 1, 0)},
+  {1, 3, 7U << slot_of(-1, 0, -1) | 7U << slot_of(0, 0, -1) | 7U << slot_of(1, 0, -1)},
+  {1, 3, 1U << slot_of(-1, 0, 0) | 7U << slot_of(0, 0, -1) | 1U << slot_of(1, 0, 0)},
 };
 constexpr int shape_count = sizeof(shapes) / sizeof(shapes[0]);
 

@@ -118,19 +118,26 @@ __device__ void add_plane(const ColumnsView &a, const Around &around, const Rows
 // store(row, sums) for every level. x: of the lane's first row in the lowest one.
 template <int shape, Parity parity, Lack lack, class Store>
 __device__ void climb(const ColumnsView &a, const double *x, std::int64_t row, int levels, const Rows2 &rows, Store &&store) {
-  Sums2 below, here, above;
+  constexpr int ahead = shapes[shape].ahead;
+  Sums2         below, here, above;
+  Around        planes[ahead + 1];
+#pragma unroll
+  for (int i = 0; i < ahead; ++i)
+    if (i < levels) planes[i] = load_plane<shape, parity, 0>(a, x + i * a.stride);
   add_plane<shape, lack, -1>(a, load_plane<shape, parity, -1>(a, x - a.stride), rows, here);
   for (int level = 0; level < levels; ++level) {
-    const Around around = load_plane<shape, parity, 0>(a, x);
+    if (level + ahead < levels) planes[ahead] = load_plane<shape, parity, 0>(a, x + ahead * a.stride);
     if (level > 0) {
-      add_plane<shape, lack, 1>(a, around, rows, below);
+      add_plane<shape, lack, 1>(a, planes[0], rows, below);
       store(row - a.stride, below);
     }
-    add_plane<shape, lack, 0>(a, around, rows, here);
-    add_plane<shape, lack, -1>(a, around, rows, above); // in vain at the last level
+    add_plane<shape, lack, 0>(a, planes[0], rows, here);
+    add_plane<shape, lack, -1>(a, planes[0], rows, above); // in vain at the last level
     below = here;
     here = above;
     above = {};
+#pragma unroll
+    for (int i = 0; i < ahead; ++i) planes[i] = planes[i + 1];
     row += a.stride;
     x += a.stride;
   }
