@@ -261,39 +261,27 @@ static PetscErrorCode CholeskySymbolic(Mat F, Mat A, IS perm, const MatFactorInf
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-// PETSc asks us for a factor when cusparse is wanted by name and also when no solver is named. By name without a device is an
-// error, as for MATAIJ.
-static PetscErrorCode CheckNotAskedByName(Mat A) {
-  tcbound::Executor *executor;
-  const char        *why_not;
-  char               name[64];
-  PetscBool          set, cusparse = PETSC_FALSE;
+// Whether a factor of A belongs on the device, and if not, why.
+static PetscErrorCode UseDevice(Mat A, PetscBool *use, std::string *why_not) {
+  const TCBoundMatSettings &settings = static_cast<Mat_SeqAIJTCBound *>(A->spptr)->settings;
+  tcbound::Executor        *executor;
+  const char               *no_device;
 
   PetscFunctionBegin;
-  PetscCall(TCBoundGetCUDAExecutor(&executor, &why_not));
-  if (executor) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(
-    PetscOptionsGetString(((PetscObject)A)->options, A->factorprefix, "-pc_factor_mat_solver_type", name, sizeof(name), &set));
-  if (set) PetscCall(PetscStrcmp(name, MATSOLVERCUSPARSE, &cusparse));
-  PetscCheck(!cusparse, PETSC_COMM_SELF, PETSC_ERR_MISSING_FACTOR, "-%spc_factor_mat_solver_type cusparse cannot run here: %s",
-             A->factorprefix ? A->factorprefix : "", why_not);
+  PetscCall(TCBoundMatSettingsUseDevice(settings, use));
+  if (*use) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(TCBoundGetCUDAExecutor(&executor, &no_device));
+  *why_not = executor ? "the products of this matrix run on the host (-mat_tcbound_backend " + settings.backend +
+                          ", -mat_tcbound_format " + settings.format + ")"
+                      : no_device;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode MatGetFactor_seqaijtcbound_cusparse(Mat A, MatFactorType ftype, Mat *F) {
+static PetscErrorCode GetCUSPARSEFactor(Mat A, MatFactorType ftype, Mat *F) {
   Mat        S;
   FactorOps *ops = NULL;
-  PetscBool  bound, use;
 
   PetscFunctionBegin;
-  *F = NULL;
-  PetscCall(MatBoundToCPU(A, &bound));
-  PetscCall(TCBoundMatSettingsUseDevice(static_cast<Mat_SeqAIJTCBound *>(A->spptr)->settings, &use));
-  if (bound || !use) { // the host factorization, as MATSEQAIJCUSPARSE does; MatGetFactor() of PETSc 3.26 may crash on NULL
-    PetscCall(CheckNotAskedByName(A));
-    PetscCall(MatGetFactor(A, MATSOLVERPETSC, ftype, F));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
   // PCs ask for the factor before the matrix is assembled, so an empty matrix of the same sizes stands for it here.
   PetscCall(MatCreate(PetscObjectComm((PetscObject)A), &S));
   PetscCall(MatSetSizes(S, A->rmap->n, A->cmap->n, A->rmap->N, A->cmap->N));
@@ -315,10 +303,51 @@ static PetscErrorCode MatGetFactor_seqaijtcbound_cusparse(Mat A, MatFactorType f
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+// For a caller that names no solver: cuSPARSE's factor on a device, PETSc's on the host.
+static PetscErrorCode MatGetFactor_seqaijtcbound_unnamed(Mat A, MatFactorType ftype, Mat *F) {
+  PetscBool   bound, use;
+  std::string why_not;
+
+  PetscFunctionBegin;
+  *F = NULL;
+  PetscCall(MatBoundToCPU(A, &bound));
+  PetscCall(UseDevice(A, &use, &why_not));
+  PetscCall(use && !bound ? GetCUSPARSEFactor(A, ftype, F) : MatGetFactor(A, MATSOLVERPETSC, ftype, F));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+// For a caller that names cusparse, be it by an option of a PC. Where that cannot be had it is an error, as for MATAIJ. Only a
+// matrix that could use the device and has been bound to the CPU gets PETSc's factor: MatBindToCPU() and -dm_bind_below ask for
+// the host, and MATSEQAIJCUSPARSE obeys them so too.
+static PetscErrorCode MatGetFactor_seqaijtcbound_cusparse(Mat A, MatFactorType ftype, Mat *F) {
+  PetscBool   bound, use;
+  std::string why_not;
+
+  PetscFunctionBegin;
+  *F = NULL;
+  PetscCall(MatBoundToCPU(A, &bound));
+  PetscCall(UseDevice(A, &use, &why_not));
+  PetscCheck(
+    use, PETSC_COMM_SELF, PETSC_ERR_MISSING_FACTOR,
+    "cuSPARSE's %s factorization (-%spc_factor_mat_solver_type cusparse) cannot run here: %s. The solver type petsc can",
+    MatFactorTypes[ftype], A->factorprefix ? A->factorprefix : "", why_not.c_str());
+  PetscCall(bound ? MatGetFactor(A, MATSOLVERPETSC, ftype, F) : GetCUSPARSEFactor(A, ftype, F));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  PETSc does not tell these functions whether the caller named the solver. But it looks an unnamed one up by the matrix's whole
+  type first, and a named one by the first registered type that the matrix's type begins with. So the function for the named
+  one is registered first, under the beginning of our type's name.
+*/
 PetscErrorCode MatTCBoundRegisterFactors(void) {
+  static const char begins_our_type[] = "seqaijtcb";
+
   PetscFunctionBegin;
   for (MatFactorType ftype : {MAT_FACTOR_LU, MAT_FACTOR_CHOLESKY, MAT_FACTOR_ILU, MAT_FACTOR_ICC})
-    PetscCall(MatSolverTypeRegister(MATSOLVERCUSPARSE, MATSEQAIJTCBOUND, ftype, MatGetFactor_seqaijtcbound_cusparse));
+    PetscCall(MatSolverTypeRegister(MATSOLVERCUSPARSE, begins_our_type, ftype, MatGetFactor_seqaijtcbound_cusparse));
+  for (MatFactorType ftype : {MAT_FACTOR_LU, MAT_FACTOR_CHOLESKY, MAT_FACTOR_ILU, MAT_FACTOR_ICC})
+    PetscCall(MatSolverTypeRegister(MATSOLVERCUSPARSE, MATSEQAIJTCBOUND, ftype, MatGetFactor_seqaijtcbound_unnamed));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -209,7 +209,7 @@ TEST_P(Factor, ByPetsc) {
 }
 
 TEST_P(Factor, ByCusparse) {
-  if (!on_device()) return;
+  if (!on_device()) return; // see CusparseIsForTheDevice
   for (const Plan &plan : plans())
     for (VecType vector : vec_types()) expect_solves(plan, MATSOLVERCUSPARSE, GetParam(), vector);
 }
@@ -220,6 +220,54 @@ TEST_P(Factor, OfTheDefaultSolver) {
   build_small(GetParam(), &A);
   OK(MatGetFactor(A, nullptr, MAT_FACTOR_ILU, &F));
   EXPECT_EQ(maker(F), on_device() ? MATSOLVERCUSPARSE : MATSOLVERPETSC);
+}
+
+TEST_P(Factor, CusparseIsForTheDevice) {
+  if (on_device()) return;
+  for (MatFactorType type : {MAT_FACTOR_LU, MAT_FACTOR_ILU, MAT_FACTOR_CHOLESKY, MAT_FACTOR_ICC}) {
+    Handle<Mat>    A, F;
+    Handle<KSP>    ksp;
+    PetscErrorCode code;
+    PC             pc;
+    const char    *why_not = "";
+
+    build_small(GetParam(), &A);
+    const std::string asked = message_of([&] { return MatGetFactor(A, MATSOLVERCUSPARSE, type, &F); }, &code);
+    EXPECT_EQ(code, PETSC_ERR_MISSING_FACTOR);
+    EXPECT_EQ(Mat(F), nullptr);
+    OK(KSPCreate(PETSC_COMM_SELF, &ksp));
+    OK(KSPSetOptionsPrefix(ksp, "wrong_"));
+    OK(KSPSetOperators(ksp, A, A));
+    OK(KSPGetPC(ksp, &pc));
+    OK(PCSetType(pc, type == MAT_FACTOR_LU         ? PCLU
+                     : type == MAT_FACTOR_ILU      ? PCILU
+                     : type == MAT_FACTOR_CHOLESKY ? PCCHOLESKY
+                                                   : PCICC));
+    option("-wrong_pc_factor_mat_solver_type", MATSOLVERCUSPARSE);
+    const std::string optioned = message_of([&] { return PCSetFromOptions(pc); }, &code);
+    EXPECT_EQ(code, PETSC_ERR_MISSING_FACTOR);
+    if (!PetscDefined(HAVE_CUDA)) continue; // PETSc's own error then
+    const std::string reason =
+      has_device(&why_not) ? "products of this matrix run on the host (-mat_tcbound_backend host" : why_not;
+    for (const std::string &text : {asked, optioned})
+      for (const std::string &part : {std::string(MatFactorTypes[type]), std::string("cannot run here"), reason})
+        EXPECT_TRUE(contains(text, part)) << part << " is not in: " << text;
+    EXPECT_TRUE(contains(optioned, "-wrong_pc_factor_mat_solver_type cusparse")) << optioned;
+  }
+}
+
+// Whoever binds a matrix to the CPU asks for the host.
+TEST_P(Factor, CusparseOfAMatrixBoundToTheCPU) {
+  Handle<Mat> A, F;
+
+  if (!on_device()) return;
+  build_small(GetParam(), &A);
+  OK(MatBindToCPU(A, PETSC_TRUE));
+  for (const char *solver : {MATSOLVERCUSPARSE, static_cast<const char *>(nullptr)}) {
+    OK(MatDestroy(&F));
+    OK(MatGetFactor(A, solver, MAT_FACTOR_LU, &F));
+    EXPECT_EQ(maker(F), MATSOLVERPETSC);
+  }
 }
 
 TEST_P(Factor, CusparseTakesOneSymbolicStep) {
