@@ -48,6 +48,7 @@ struct Mat_SeqAIJTCBound {
   std::string                      label; // in the log; empty: the matrix's own name or prefix
   const tcbound::Kernel           *kernel = nullptr;
   tcbound::Executor               *executor = nullptr;
+  bool                             on_device = false; // the executor's memory is a device's
   std::unique_ptr<tcbound::Format> format;
   TCBoundMatSource                 source;
   PetscBool                        bound = PETSC_FALSE; // to the CPU, when the kernel was chosen
