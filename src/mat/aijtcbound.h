@@ -48,6 +48,7 @@ struct Mat_SeqAIJTCBound {
   std::string                      label; // in the log; empty: the matrix's own name or prefix
   const tcbound::Kernel           *kernel = nullptr;
   tcbound::Executor               *executor = nullptr;
+  bool                             on_device = false; // the executor's memory is a device's
   std::unique_ptr<tcbound::Format> format;
   TCBoundMatSource                 source;
   PetscBool                        bound = PETSC_FALSE; // to the CPU, when the kernel was chosen
@@ -90,7 +91,9 @@ PETSC_INTERN PetscErrorCode TCBoundMatSettingsSelect(const TCBoundMatSettings &s
 PETSC_INTERN PetscErrorCode MatCreate_SeqAIJTCBound(Mat A);
 PETSC_INTERN PetscErrorCode MatCreate_MPIAIJTCBound(Mat A);
 PETSC_INTERN PetscErrorCode MatConvert_SeqAIJ_SeqAIJTCBound(Mat A, MatType type, MatReuse reuse, Mat *newmat);
+PETSC_INTERN PetscErrorCode MatConvert_SeqAIJTCBound_SeqAIJ(Mat A, MatType type, MatReuse reuse, Mat *newmat);
 PETSC_INTERN PetscErrorCode MatConvert_MPIAIJ_MPIAIJTCBound(Mat A, MatType type, MatReuse reuse, Mat *newmat);
+PETSC_INTERN PetscErrorCode MatConvert_MPIAIJTCBound_MPIAIJ(Mat A, MatType type, MatReuse reuse, Mat *newmat);
 PETSC_INTERN PetscErrorCode MatSeqAIJTCBoundApplySettings(Mat A, const TCBoundMatSettings &settings);
 PETSC_INTERN PetscErrorCode MatMPIAIJTCBoundApplySettings(Mat A, const TCBoundMatSettings &settings);
 PETSC_INTERN PetscErrorCode MatMPIAIJTCBoundAdoptBlocks(Mat A);
@@ -105,9 +108,12 @@ PETSC_INTERN PetscErrorCode MatMultTranspose_SeqAIJTCBound(Mat A, Vec x, Vec y);
 PETSC_INTERN PetscErrorCode MatMultTransposeAdd_SeqAIJTCBound(Mat A, Vec x, Vec y, Vec z);
 PETSC_INTERN PetscErrorCode MatGetDiagonal_SeqAIJTCBound(Mat A, Vec d);
 
-// convert.cxx, coo.cxx, factor.cxx: what a type offers beyond its ops table
-PETSC_INTERN PetscErrorCode MatTCBoundComposeConversions(Mat A, PetscBool parallel, PetscBool compose);
-PETSC_INTERN PetscErrorCode MatTCBoundComposeProducts(Mat A, PetscBool compose);
+// convert.cxx, coo.cxx, factor.cxx: conversions, and what a type offers beyond its ops table
+// The matrix that a conversion changes: A itself or a copy of it. NULL if only values were asked for, which then are in *newmat.
+PETSC_INTERN PetscErrorCode MatTCBoundConversionTarget(Mat A, MatReuse reuse, Mat *newmat, Mat *target);
+PETSC_INTERN PetscErrorCode MatTCBoundCheckConvertible(Mat A);
+// Composes all functions that PETSc finds by name, or takes ours off again.
+PETSC_INTERN PetscErrorCode MatTCBoundCompose(Mat A, PetscBool parallel, PetscBool compose);
 PETSC_INTERN PetscErrorCode MatTCBoundComposeCOO(Mat A, PetscBool parallel, PetscBool compose);
 PETSC_INTERN PetscErrorCode MatTCBoundRegisterFactors(void);
 

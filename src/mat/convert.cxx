@@ -2,6 +2,27 @@
 // the exact names of the types, so those of MATSEQAIJ and MATMPIAIJ are offered again for ours.
 #include "aijtcbound.h"
 
+PetscErrorCode MatTCBoundConversionTarget(Mat A, MatReuse reuse, Mat *newmat, Mat *target) {
+  PetscFunctionBegin;
+  *target = NULL;
+  if (reuse == MAT_REUSE_MATRIX)
+    PetscCall(MatCopy(A, *newmat, DIFFERENT_NONZERO_PATTERN));
+  else if (reuse == MAT_INITIAL_MATRIX)
+    PetscCall(MatDuplicate(A, MAT_COPY_VALUES, target));
+  else
+    *target = A;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatTCBoundCheckConvertible(Mat A) {
+  PetscFunctionBegin;
+  // During assembly without preallocation the ops table is a temporary one; set-up has then been done in another type.
+  PetscCheck(!A->hash_active, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_WRONGSTATE,
+             "Set the matrix type before MatSetUp() or after the assembly");
+  PetscCheck(!A->spptr, PetscObjectComm((PetscObject)A), PETSC_ERR_PLIB, "The matrix already belongs to another derived type");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 // From one of our types to any type that MATSEQAIJ or MATMPIAIJ converts to.
 static PetscErrorCode ConvertFromTCBound(Mat A, MatType type, MatReuse reuse, Mat *newmat) {
   Mat       base;
@@ -58,7 +79,7 @@ static PetscErrorCode ComposeOne(Mat A, const char pattern[], const char other[]
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode MatTCBoundComposeConversions(Mat A, PetscBool parallel, PetscBool compose) {
+static PetscErrorCode ComposeConversions(Mat A, PetscBool parallel, PetscBool compose) {
   static const char *const seq_from[] = {"seqdense",   "seqbaij",    "seqsbaij",  "seqsell",
                                          "seqaijperm", "seqaijsell", "seqaijcrl", "seqaijcusparse"};
   static const char *const mpi_from[] = {"mpidense",   "mpibaij",    "mpisbaij",  "mpisell",
@@ -73,12 +94,17 @@ PetscErrorCode MatTCBoundComposeConversions(Mat A, PetscBool parallel, PetscBool
     PetscCall(ComposeOne(A, parallel ? "MatConvert_mpiaijtcbound_%s_C" : "MatConvert_seqaijtcbound_%s_C", type, from));
   for (const char *type : parallel ? mpi_to : seq_to)
     PetscCall(ComposeOne(A, parallel ? "MatConvert_%s_mpiaijtcbound_C" : "MatConvert_%s_seqaijtcbound_C", type, to));
-  if (parallel)
+  if (parallel) {
     PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatConvert_mpiaij_mpiaijtcbound_C",
                                          compose ? MatConvert_MPIAIJ_MPIAIJTCBound : NULL));
-  else
+    PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatConvert_mpiaijtcbound_mpiaij_C",
+                                         compose ? MatConvert_MPIAIJTCBound_MPIAIJ : NULL));
+  } else {
     PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatConvert_seqaij_seqaijtcbound_C",
                                          compose ? MatConvert_SeqAIJ_SeqAIJTCBound : NULL));
+    PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatConvert_seqaijtcbound_seqaij_C",
+                                         compose ? MatConvert_SeqAIJTCBound_SeqAIJ : NULL));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -125,8 +151,10 @@ static PetscErrorCode MatProductSetFromOptions_TCBound(Mat P) {
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode MatTCBoundComposeProducts(Mat A, PetscBool compose) {
+PetscErrorCode MatTCBoundCompose(Mat A, PetscBool parallel, PetscBool compose) {
   PetscFunctionBegin;
+  PetscCall(ComposeConversions(A, parallel, compose));
   PetscCall(PetscObjectComposeFunction((PetscObject)A, AnyType, compose ? MatProductSetFromOptions_TCBound : NULL));
+  PetscCall(MatTCBoundComposeCOO(A, parallel, compose));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -148,16 +148,14 @@ static PetscErrorCode Strip(Mat A) {
   PetscFunctionBegin;
   delete static_cast<Mat_MPIAIJTCBound *>(A->spptr);
   A->spptr = NULL;
-  PetscCall(MatTCBoundComposeConversions(A, PETSC_TRUE, PETSC_FALSE));
-  PetscCall(MatTCBoundComposeProducts(A, PETSC_FALSE));
-  PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatConvert_mpiaijtcbound_mpiaij_C", NULL));
+  PetscCall(MatTCBoundCompose(A, PETSC_TRUE, PETSC_FALSE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode MatDestroy_MPIAIJTCBound(Mat A) {
   PetscFunctionBegin;
   PetscCall(Strip(A));
-  PetscCall((*base_ops.destroy)(A)); // takes off COO assembly too
+  PetscCall((*base_ops.destroy)(A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -176,23 +174,16 @@ static void SetOps(MatOps ops, const struct _MatOps *from) {
   ops->view = ours ? MatView_MPIAIJTCBound : from->view;
 }
 
-static PetscErrorCode MatConvert_MPIAIJTCBound_MPIAIJ(Mat A, MatType, MatReuse reuse, Mat *newmat) {
-  Mat B = *newmat, diagonal, off_diagonal;
+PetscErrorCode MatConvert_MPIAIJTCBound_MPIAIJ(Mat A, MatType, MatReuse reuse, Mat *newmat) {
+  Mat B, diagonal, off_diagonal;
 
   PetscFunctionBegin;
-  if (reuse == MAT_REUSE_MATRIX) {
-    PetscCall(MatCopy(A, B, DIFFERENT_NONZERO_PATTERN));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  if (reuse == MAT_INITIAL_MATRIX)
-    PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
-  else
-    B = A;
+  PetscCall(MatTCBoundConversionTarget(A, reuse, newmat, &B));
+  if (!B) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatMPIAIJGetSeqAIJ(B, &diagonal, &off_diagonal, NULL));
   if (diagonal) PetscCall(MatConvert(diagonal, MATSEQAIJ, MAT_INPLACE_MATRIX, &diagonal));
   if (off_diagonal) PetscCall(MatConvert(off_diagonal, MATSEQAIJ, MAT_INPLACE_MATRIX, &off_diagonal));
   PetscCall(Strip(B));
-  PetscCall(MatTCBoundComposeCOO(B, PETSC_TRUE, PETSC_FALSE));
   SetOps(B->ops, &base_ops);
 #if PetscDefined(HAVE_DEVICE)
   B->boundtocpu = PETSC_TRUE;
@@ -204,37 +195,25 @@ static PetscErrorCode MatConvert_MPIAIJTCBound_MPIAIJ(Mat A, MatType, MatReuse r
 }
 
 PetscErrorCode MatConvert_MPIAIJ_MPIAIJTCBound(Mat A, MatType, MatReuse reuse, Mat *newmat) {
-  Mat       B = *newmat;
+  Mat       B;
   PetscBool already;
 
   PetscFunctionBegin;
-  if (reuse == MAT_REUSE_MATRIX) {
-    PetscCall(MatCopy(A, B, DIFFERENT_NONZERO_PATTERN));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  if (reuse == MAT_INITIAL_MATRIX)
-    PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
-  else
-    B = A;
+  PetscCall(MatTCBoundConversionTarget(A, reuse, newmat, &B));
+  if (!B) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatIsMPIAIJTCBound(B, &already));
   if (!already) {
-    PetscCheck(!B->hash_active, PetscObjectComm((PetscObject)B), PETSC_ERR_ARG_WRONGSTATE,
-               "Set the matrix type before MatSetUp() or after the assembly");
+    PetscCall(MatTCBoundCheckConvertible(B));
     if (!base_ops_known) {
       base_ops = B->ops[0];
       base_ops_known = PETSC_TRUE;
     }
-    PetscCheck(!B->spptr, PetscObjectComm((PetscObject)B), PETSC_ERR_PLIB,
-               "The matrix already belongs to another derived type");
     Mat_MPIAIJTCBound *t = NULL;
     TCBoundCallCXX(t = new Mat_MPIAIJTCBound);
     B->spptr = t;
     SetOps(B->ops, NULL);
     PetscCall(PetscObjectChangeTypeName((PetscObject)B, MATMPIAIJTCBOUND));
-    PetscCall(MatTCBoundComposeConversions(B, PETSC_TRUE, PETSC_TRUE));
-    PetscCall(MatTCBoundComposeProducts(B, PETSC_TRUE));
-    PetscCall(MatTCBoundComposeCOO(B, PETSC_TRUE, PETSC_TRUE));
-    PetscCall(PetscObjectComposeFunction((PetscObject)B, "MatConvert_mpiaijtcbound_mpiaij_C", MatConvert_MPIAIJTCBound_MPIAIJ));
+    PetscCall(MatTCBoundCompose(B, PETSC_TRUE, PETSC_TRUE));
     PetscCall(TCBoundMatSettingsFromOptions(t->settings, B));
     PetscCall(MatTCBoundUseDeviceVectors(B, t->settings));
     if (B->assembled) PetscCall(MatMPIAIJTCBoundAdoptBlocks(B));

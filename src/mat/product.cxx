@@ -5,33 +5,35 @@
 
 static const char *const EventNames[TCBOUND_MAT_OPS] = {"MatMult", "MatMultAdd", "MatMultTranspose", "MatMultTrAdd"};
 
-// The CSR of the matrix as a Problem (borrowed) and as the states by which changes are noticed.
-PetscErrorCode MatSeqAIJTCBoundGetProblem(Mat A, tcbound::Problem *problem, TCBoundMatSource *source) {
-  const PetscInt *i, *j;
-  PetscScalar    *a;
-  PetscMemType    memtype;
-  const PetscInt  m = A->rmap->n;
+// The states by which changes of the matrix are noticed. Every product asks, so fields are read directly.
+static PetscErrorCode GetSource(Mat A, TCBoundMatSource *source) {
+  PetscScalar *a;
+  PetscMemType memtype;
 
   PetscFunctionBegin;
-  PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, &j, &a, &memtype));
+  PetscCall(MatSeqAIJGetCSRAndMemType(A, &source->i, &source->j, &a, &memtype));
   PetscCheck(PetscMemTypeHost(memtype), PETSC_COMM_SELF, PETSC_ERR_PLIB, "MATSEQAIJ keeps its CSR on the host");
-  source->nonzeros = i ? i[m] : 0;
+  source->matrix = A;
+  source->pattern_state = A->nonzerostate;
+  source->value_state = ((PetscObject)A)->state;
+  source->nonzeros = source->i ? source->i[A->rmap->n] : 0;
+  source->a = a;
   PetscCheck(a || !source->nonzeros, PETSC_COMM_SELF, PETSC_ERR_SUP,
              "The matrix holds a structure only (MAT_STRUCTURE_ONLY) and has no values to multiply with");
-  source->matrix = A;
-  PetscCall(PetscObjectStateGet((PetscObject)A, &source->value_state));
-  PetscCall(MatGetNonzeroState(A, &source->pattern_state));
-  source->i = i;
-  source->j = j;
-  source->a = a;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
+// The CSR of the matrix as a Problem (borrowed) and the states that it was taken at.
+PetscErrorCode MatSeqAIJTCBoundGetProblem(Mat A, tcbound::Problem *problem, TCBoundMatSource *source) {
+  PetscFunctionBegin;
+  PetscCall(GetSource(A, source));
   tcbound::CsrView &csr = problem->csr;
-  csr.rows = m;
+  csr.rows = A->rmap->n;
   csr.columns_count = A->cmap->n;
   csr.nonzeros = source->nonzeros;
-  csr.row_offsets = {i, static_cast<int>(sizeof(PetscInt))};
-  csr.columns = {j, static_cast<int>(sizeof(PetscInt))};
-  csr.values = a;
+  csr.row_offsets = {source->i, static_cast<int>(sizeof(PetscInt))};
+  csr.columns = {source->j, static_cast<int>(sizeof(PetscInt))};
+  csr.values = source->a;
   csr.space = tcbound::MemorySpace::host;
   problem->reproducible = static_cast<Mat_SeqAIJTCBound *>(A->spptr)->settings.reproducible;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -62,19 +64,20 @@ static PetscErrorCode BuildFormat(Mat A, const tcbound::Problem &problem) {
 */
 PetscErrorCode MatSeqAIJTCBoundUpdate(Mat A) {
   Mat_SeqAIJTCBound *t = static_cast<Mat_SeqAIJTCBound *>(A->spptr);
-  tcbound::Problem   problem;
   TCBoundMatSource   now;
-  PetscBool          bound;
+  PetscBool          bound = PETSC_FALSE;
 
   PetscFunctionBegin;
-  PetscCall(MatSeqAIJTCBoundGetProblem(A, &problem, &now));
-  PetscCall(MatBoundToCPU(A, &bound));
-  if (!PetscDefined(HAVE_DEVICE)) bound = PETSC_FALSE; // there it is always true, whatever was asked for
-  const bool on_device = t->format && t->executor->space() == tcbound::MemorySpace::cuda;
+  PetscCall(GetSource(A, &now));
+#if PetscDefined(HAVE_DEVICE)
+  bound = A->boundtocpu; // without devices it is always true, whatever was asked for
+#endif
   const bool stays = t->format && bound == t->bound && now.same_pattern(t->source);
-  if (on_device) PetscCall(TCBoundUsePetscStream(*t->executor));
+  if (t->format && t->on_device) PetscCall(TCBoundUsePetscStream(*t->executor));
   if (stays && now.same_values(t->source)) PetscFunctionReturn(PETSC_SUCCESS);
 
+  tcbound::Problem problem;
+  PetscCall(MatSeqAIJTCBoundGetProblem(A, &problem, &now));
   if (stays) {
     TCBoundCallCXX(t->format->refill(*t->executor, problem.csr.values, problem.csr.space));
     t->refills++;
@@ -85,10 +88,10 @@ PetscErrorCode MatSeqAIJTCBoundUpdate(Mat A) {
     for (TCBoundLogRow &row : t->rows) row = NULL;
     t->source = now;
     t->bound = bound;
+    t->on_device = t->executor->space() == tcbound::MemorySpace::cuda;
     PetscCall(BuildFormat(A, problem));
   }
-  if (t->executor->space() == tcbound::MemorySpace::cuda)
-    PetscCall(PetscLogCpuToGpu(static_cast<PetscLogDouble>(now.nonzeros) * sizeof(PetscScalar)));
+  if (t->on_device) PetscCall(PetscLogCpuToGpu(static_cast<PetscLogDouble>(now.nonzeros) * sizeof(PetscScalar)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -111,7 +114,7 @@ static PetscErrorCode LeaseBegin(Mat_SeqAIJTCBound *t, int slot, Vec vec, VecUse
   PetscFunctionBegin;
   lease->vec = vec;
   lease->use = use;
-  if (t->executor->space() == tcbound::MemorySpace::host) {
+  if (!t->on_device) {
     if (use == VEC_READ)
       PetscCall(VecGetArrayRead(vec, const_cast<const PetscScalar **>(&lease->array)));
     else if (use == VEC_WRITE)
@@ -145,7 +148,7 @@ static PetscErrorCode LeaseEnd(Mat_SeqAIJTCBound *t, VecLease *lease) {
   PetscInt n;
 
   PetscFunctionBegin;
-  if (t->executor->space() == tcbound::MemorySpace::host) {
+  if (!t->on_device) {
     if (lease->use == VEC_READ)
       PetscCall(VecRestoreArrayRead(lease->vec, const_cast<const PetscScalar **>(&lease->array)));
     else if (lease->use == VEC_WRITE)
@@ -196,7 +199,7 @@ static PetscErrorCode LogFlops(Mat_SeqAIJTCBound *t, bool accumulate) {
   const PetscLogDouble flops = 2.0 * t->source.nonzeros - (accumulate ? 0 : t->nonempty_rows);
 
   PetscFunctionBegin;
-  if (t->executor->space() == tcbound::MemorySpace::cuda) {
+  if (t->on_device) {
     PetscCall(PetscLogGpuFlops(flops));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
@@ -213,7 +216,6 @@ static PetscErrorCode Apply(Mat A, TCBoundMatOp op, Vec x, Vec y, Vec z) {
 
   PetscFunctionBegin;
   PetscCall(MatSeqAIJTCBoundUpdate(A));
-  const bool device = t->executor->space() == tcbound::MemorySpace::cuda;
   product.transpose = op == TCBOUND_MULT_TRANSPOSE || op == TCBOUND_MULT_TRANSPOSE_ADD;
   TCBoundCallCXX(t->format->prepare(*t->executor, product.transpose));
   PetscCall(LeaseBegin(t, 0, x, VEC_READ, &lx));
@@ -225,11 +227,11 @@ static PetscErrorCode Apply(Mat A, TCBoundMatOp op, Vec x, Vec y, Vec z) {
   product.z = lz.data;
 
   PetscCall(GetLogRow(A, op, &row));
-  if (device) PetscCall(PetscLogGpuTimeBegin());
+  if (t->on_device) PetscCall(PetscLogGpuTimeBegin());
   if (row) PetscCall(TCBoundLogBegin(row, *t->executor));
   TCBoundCallCXX(t->kernel->apply(*t->executor, *t->format, product));
   if (row) PetscCall(TCBoundLogEnd(row, *t->executor, t->format->work(product.transpose, y != NULL)));
-  if (device) PetscCall(PetscLogGpuTimeEnd());
+  if (t->on_device) PetscCall(PetscLogGpuTimeEnd());
   PetscCall(LogFlops(t, y != NULL));
 
   PetscCall(LeaseEnd(t, &lz));

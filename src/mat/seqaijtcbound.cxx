@@ -59,16 +59,14 @@ static PetscErrorCode Strip(Mat A) {
   PetscFunctionBegin;
   delete static_cast<Mat_SeqAIJTCBound *>(A->spptr);
   A->spptr = NULL;
-  PetscCall(MatTCBoundComposeConversions(A, PETSC_FALSE, PETSC_FALSE));
-  PetscCall(MatTCBoundComposeProducts(A, PETSC_FALSE));
-  PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatConvert_seqaijtcbound_seqaij_C", NULL));
+  PetscCall(MatTCBoundCompose(A, PETSC_FALSE, PETSC_FALSE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode MatDestroy_SeqAIJTCBound(Mat A) {
   PetscFunctionBegin;
   PetscCall(Strip(A));
-  PetscCall((*base_ops.destroy)(A)); // takes off COO assembly too
+  PetscCall((*base_ops.destroy)(A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -86,20 +84,13 @@ static void SetOps(MatOps ops, const struct _MatOps *from) {
   ops->view = ours ? MatView_SeqAIJTCBound : from->view;
 }
 
-static PetscErrorCode MatConvert_SeqAIJTCBound_SeqAIJ(Mat A, MatType, MatReuse reuse, Mat *newmat) {
-  Mat B = *newmat;
+PetscErrorCode MatConvert_SeqAIJTCBound_SeqAIJ(Mat A, MatType, MatReuse reuse, Mat *newmat) {
+  Mat B;
 
   PetscFunctionBegin;
-  if (reuse == MAT_REUSE_MATRIX) {
-    PetscCall(MatCopy(A, B, DIFFERENT_NONZERO_PATTERN));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  if (reuse == MAT_INITIAL_MATRIX)
-    PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
-  else
-    B = A;
+  PetscCall(MatTCBoundConversionTarget(A, reuse, newmat, &B));
+  if (!B) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Strip(B));
-  PetscCall(MatTCBoundComposeCOO(B, PETSC_FALSE, PETSC_FALSE));
   SetOps(B->ops, &base_ops);
 #if PetscDefined(HAVE_DEVICE)
   B->boundtocpu = PETSC_TRUE;
@@ -111,37 +102,25 @@ static PetscErrorCode MatConvert_SeqAIJTCBound_SeqAIJ(Mat A, MatType, MatReuse r
 }
 
 PetscErrorCode MatConvert_SeqAIJ_SeqAIJTCBound(Mat A, MatType, MatReuse reuse, Mat *newmat) {
-  Mat       B = *newmat;
+  Mat       B;
   PetscBool already;
 
   PetscFunctionBegin;
-  if (reuse == MAT_REUSE_MATRIX) {
-    PetscCall(MatCopy(A, B, DIFFERENT_NONZERO_PATTERN));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  if (reuse == MAT_INITIAL_MATRIX)
-    PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
-  else
-    B = A;
+  PetscCall(MatTCBoundConversionTarget(A, reuse, newmat, &B));
+  if (!B) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatIsSeqAIJTCBound(B, &already)); // under -mat_seqaij_type seqaijtcbound
   if (!already) {
-    // During assembly without preallocation the ops table is a temporary one; set-up has then been done in another type.
-    PetscCheck(!B->hash_active, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE,
-               "Set the matrix type before MatSetUp() or after the assembly");
+    PetscCall(MatTCBoundCheckConvertible(B));
     if (!base_ops_known) {
       base_ops = B->ops[0];
       base_ops_known = PETSC_TRUE;
     }
-    PetscCheck(!B->spptr, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The matrix already belongs to another derived type");
     Mat_SeqAIJTCBound *t = NULL;
     TCBoundCallCXX(t = new Mat_SeqAIJTCBound);
     B->spptr = t;
     SetOps(B->ops, NULL);
     PetscCall(PetscObjectChangeTypeName((PetscObject)B, MATSEQAIJTCBOUND));
-    PetscCall(MatTCBoundComposeConversions(B, PETSC_FALSE, PETSC_TRUE));
-    PetscCall(MatTCBoundComposeProducts(B, PETSC_TRUE));
-    PetscCall(MatTCBoundComposeCOO(B, PETSC_FALSE, PETSC_TRUE));
-    PetscCall(PetscObjectComposeFunction((PetscObject)B, "MatConvert_seqaijtcbound_seqaij_C", MatConvert_SeqAIJTCBound_SeqAIJ));
+    PetscCall(MatTCBoundCompose(B, PETSC_FALSE, PETSC_TRUE));
     PetscCall(TCBoundMatSettingsFromOptions(t->settings, B));
     PetscCall(MatTCBoundUseDeviceVectors(B, t->settings));
   }

@@ -82,7 +82,8 @@ inline std::vector<Csr> small_matrices() {
     all.push_back(irregular(n, n, 20));
   }
   for (const std::int64_t length : {2, 4, 8, 16, 27, 31, 32, 33, 64, 81, 100}) all.push_back(uniform(777, 900, length));
-  for (const std::int64_t rows : {2039, 2048, 4097, 30011}) all.push_back(uniform(rows, 1000, 7));
+  for (const std::int64_t rows : {2039, 2048, 4097}) all.push_back(uniform(rows, 1000, 7));
+  all.push_back(uniform(60013, 1000, 7)); // 5 MB: the host kernel prefetches
   all.push_back(uniform(1, 70000, 65536));
   all.push_back(uniform(5000, 5000, 0));
   all.push_back(uniform(70001, 3, 0));
