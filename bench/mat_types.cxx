@@ -15,10 +15,12 @@ static char help[] =
 #include <cstdio>
 
 #include "cases.h"
+#include "kernel.h"
 #include "options.h"
 
 namespace {
 
+using tcbound::Kernel;
 using tcbound::bench::Line;
 
 struct Options {
@@ -29,15 +31,21 @@ struct Options {
 };
 
 struct Type {
-  const char *label, *mat_type, *backend; // backend: NULL for PETSc's own types
+  std::string   label;
+  const char   *mat_type;
+  const Kernel *kernel; // of aijtcbound; NULL: the type's own choice
 };
 
-const Type types[] = {
-  {"petsc/aijcusparse", MATAIJCUSPARSE, nullptr},
-  {"petsc/sellcuda", MATSEQSELLCUDA, nullptr},
-  {"aijtcbound/csr/cuda_core", MATAIJTCBOUND, "cuda_core"},
-  {"aijtcbound/csr/cusparse", MATAIJTCBOUND, "cusparse"},
-};
+// PETSc's own types, what aijtcbound takes by itself, and each of its device kernels.
+std::vector<Type> Types() {
+  std::vector<Type> types = {{"petsc/aijcusparse", MATAIJCUSPARSE, nullptr},
+                             {"petsc/sellcuda", MATSEQSELLCUDA, nullptr},
+                             {"aijtcbound", MATAIJTCBOUND, nullptr}};
+  for (const Kernel *kernel : tcbound::all_kernels())
+    if (kernel->op() == "spmv" && kernel->space() == tcbound::MemorySpace::cuda)
+      types.push_back({"aijtcbound/" + kernel->format() + "/" + kernel->backend(), MATAIJTCBOUND, kernel});
+  return types;
+}
 
 double median(std::vector<double> v) {
   std::nth_element(v.begin(), v.begin() + v.size() / 2, v.end());
@@ -53,14 +61,26 @@ PetscErrorCode Synchronize(void) {
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+// B is NULL where the type's kernel cannot run.
 PetscErrorCode MakeMatrix(Mat A, const Type &type, Mat *B) {
+  PetscBool   can_run;
+  const char *why_not;
+
   PetscFunctionBeginUser;
   if (!strcmp(type.mat_type, MATSEQSELLCUDA)) {
     PetscCall(MatConvert(A, MATSELL, MAT_INITIAL_MATRIX, B));
     PetscCall(MatConvert(*B, MATSEQSELLCUDA, MAT_INPLACE_MATRIX, B));
   } else
     PetscCall(MatConvert(A, type.mat_type, MAT_INITIAL_MATRIX, B));
-  if (type.backend) PetscCall(MatTCBoundSetBackend(*B, type.backend));
+  if (!type.kernel) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatTCBoundCheckKernel(*B, type.kernel->name().c_str(), &can_run, &why_not));
+  if (!can_run) {
+    PetscCall(PetscPrintf(PETSC_COMM_SELF, "left out: %s: %s\n", type.label.c_str(), why_not));
+    PetscCall(MatDestroy(B));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(MatTCBoundSetBackend(*B, type.kernel->backend().c_str()));
+  PetscCall(MatTCBoundSetFormat(*B, type.kernel->format().c_str()));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -159,11 +179,12 @@ PetscErrorCode RunType(const tcbound::bench::MatrixCase &one, const Type &type, 
   Mat            B;
 
   PetscFunctionBeginUser;
-  PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDERR, "%s: %s\n", line.name.c_str(), type.label));
+  PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDERR, "%s: %s\n", line.name.c_str(), type.label.c_str()));
   PetscCall(MakeMatrix(A, type, &B));
+  if (!B) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(CheckMult(B, x, y, expected, &error));
-  PetscCheck(error < 1e-13, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s differs from aij by %g on %s", type.label, (double)error,
-             line.name.c_str());
+  PetscCheck(error < 1e-13, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s differs from aij by %g on %s", type.label.c_str(),
+             (double)error, line.name.c_str());
   line.kernel = type.label;
   line.repeats = options.repeats;
   line.op = "MatMult";
@@ -211,7 +232,7 @@ PetscErrorCode RunCase(const tcbound::bench::MatrixCase &one, const Options &opt
   PetscCall(VecCopy(host_x, x));
   PetscCall(MatMult(A, host_x, host_y));
   PetscCall(VecCopy(host_y, expected));
-  for (const Type &type : types) PetscCall(RunType(one, type, A, x, y, expected, options, line, &lines));
+  for (const Type &type : Types()) PetscCall(RunType(one, type, A, x, y, expected, options, line, &lines));
   PetscCall(Report(options, lines));
   for (Vec *v : {&x, &y, &expected, &host_x, &host_y}) PetscCall(VecDestroy(v));
   PetscCall(MatDestroy(&A));

@@ -69,8 +69,8 @@ inline PetscErrorCode ReadProvenance(int argc, char *const *argv, Provenance *pr
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-// After all options of ours are read: one that nothing has read, and that is none of PETSc's that are read later, is a slip that
-// could cost minutes of a device.
+// After all options of ours are read: one that nothing has read, and that is none of PETSc's that are read later, is a slip
+// that could cost minutes of a device.
 inline PetscErrorCode RefuseUnread(const char ours[]) {
   PetscInt count;
   char   **names, **values;

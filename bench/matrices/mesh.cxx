@@ -6,8 +6,8 @@
 namespace tcbound::bench {
 namespace {
 
-// Kuhn's (Freudenthal's) subdivision cuts each cube into six tetrahedra around the diagonal from its lowest to its highest corner:
-// two vertices share an edge if one is reached from the other by steps of 0 or 1 along every axis.
+// Kuhn's (Freudenthal's) subdivision cuts each cube into six tetrahedra around the diagonal from its lowest to its highest
+// corner: two vertices share an edge if one is reached from the other by steps of 0 or 1 along every axis.
 class KuhnMesh {
 public:
   KuhnMesh(std::int64_t n, std::uint64_t seed) : n_(n), label_(random_permutation(n * n * n, seed)), vertex_(label_.size()) {

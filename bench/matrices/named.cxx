@@ -6,8 +6,9 @@ namespace tcbound::bench {
 
 // Williams/mc2depi, "2D Markov model of epidemic" (Williams and others 2007): with s susceptible and i infected, the moves
 // (s+1, i), (s, i-1) and (s-1, i+1). In levels of equal s - i a birth or a recovery goes to the next level and an infection
-// back by two; s + i, in 0 ... 2 width, has the parity of the level, so levels of width + 1 and of width states alternate, `pairs`
-// of each. Rates are integers that grow with the level and the place in it; rows sum to 0.
+// back by two; s + i, in 0 ... 2 width, has the parity of the level, so levels of width + 1 and of width states alternate,
+// `pairs` of each. That this is the numbering follows from the collection's counts and bandwidths, all of which it gives. Rates
+// are made up: integers that grow with the level and the place in it; rows sum to 0.
 Matrix epidemic(std::int64_t pairs, std::int64_t width, std::string name) {
   const std::int64_t pair = 2 * width + 1, n = pairs * pair;
   return make_matrix(std::move(name), n, n, [=](std::int64_t i, Row &row) {
@@ -71,10 +72,11 @@ double stencil_weight(std::int64_t dx, std::int64_t dy, std::int64_t dz) {
 
 } // namespace
 
-// Schenk/nlpkkt80 (Schenk, Waechter, Weiser 2008): the KKT matrix [H A'; A 0] of a control problem with a 3D differential equation.
-// The unknowns are the state inside a cube and the control on its faces, together in lexicographic order, then a multiplier for
-// each inner point; A is a 27-point stencil and H is diagonal. The collection's file also stores zeros on the diagonal of the
-// multipliers; they are left out here as they are in its count of nonzeros.
+// Schenk/nlpkkt80 (Schenk, Waechter, Weiser 2008): the KKT matrix [H A'; A 0] of a control problem with a 3D differential
+// equation. The unknowns are the state inside a cube and the control on its faces, together in lexicographic order, then a
+// multiplier for each inner point; A is a 27-point stencil and H is diagonal. This too is what the collection's counts and
+// bandwidth leave. Its file also stores zeros on the diagonal of the multipliers; they are left out here as they are in its
+// count of nonzeros.
 Matrix nlpkkt(std::int64_t n, std::string name) {
   const CubeWithFaces cube(n);
   const std::int64_t  primal = cube.size(), size = primal + n * n * n;
@@ -123,8 +125,8 @@ void add_neighbour(Row &row, const Point4 &here, std::int64_t n, int axis, bool 
 
 } // namespace
 
-// QCD/conf5_4-8x8-05: the hopping matrix of Wilson's fermions on a periodic sites^4 lattice, 4 spins and 3 colours a site, time the
-// slowest: 39 entries a row and none on the diagonal. Real random numbers stand for the complex links.
+// QCD/conf5_4-8x8-05: the hopping matrix of Wilson's fermions on a periodic sites^4 lattice, 4 spins and 3 colours a site, time
+// the slowest: 39 entries a row and none on the diagonal. Real random numbers stand for the complex links.
 Matrix wilson_dirac(std::int64_t sites, std::string name) {
   const std::int64_t size = 12 * sites * sites * sites * sites;
   return make_matrix(std::move(name), size, size, [=](std::int64_t i, Row &row) {

@@ -10,8 +10,8 @@
 
 namespace tcbound::bench {
 
-// Calls f(begin, end) for pieces of [0, size) on all cores; the pieces are handed out one by one, for rows of unequal length. What
-// f does with one index must not depend on the piece it comes in. The first exception is thrown on.
+// Calls f(begin, end) for pieces of [0, size) on all cores; the pieces are handed out one by one, for rows of unequal length.
+// What f does with one index must not depend on the piece it comes in. The first exception is thrown on.
 template <class F> void parallel_for(std::int64_t size, F &&f) {
   const std::int64_t        threads = std::max(1U, std::thread::hardware_concurrency());
   const std::int64_t        piece = std::clamp<std::int64_t>(size / (16 * threads), 256, 65536);

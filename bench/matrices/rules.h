@@ -7,8 +7,8 @@
 namespace tcbound::bench {
 
 // grids.cxx: differential equations on n^2 or n^3 points, Dirichlet boundary where nothing else is said.
-// Poisson's equation with the 7- or the 27-point stencil. Constant: points - 1 on the diagonal, else -1. Variable: each coupling
-// has a random coefficient in [0.5, 1.5).
+// Poisson's equation with the 7- or the 27-point stencil. Constant: points - 1 on the diagonal, else -1. Variable: each
+// coupling has a random coefficient in [0.5, 1.5).
 Matrix poisson(std::int64_t n, int points, bool variable, std::string name);
 // Rows like those of the vertices in triquadratic (Q2) elements: the 5 x 5 x 5 points around each, random coefficients.
 Matrix q2_vertices(std::int64_t n, std::string name);

@@ -17,8 +17,8 @@ class Runner {
 public:
   virtual ~Runner() = default;
   virtual void multiply(const double *x, double *z) = 0; // z = A x in the executor's memory, in stream order
-  // New values on the same pattern, also in the executor's memory. False: a baseline that is only measured with what it was built
-  // from.
+  // New values on the same pattern, also in the executor's memory. False: a baseline that is only measured with what it was
+  // built from.
   virtual bool         refill(const double *) { return false; }
   virtual Work         work() const = 0;
   virtual std::int64_t stored_bytes() const = 0; // memory it occupies beyond the CSR that it was built from

@@ -108,7 +108,7 @@ __global__ void slice_sizes(const std::int32_t *offsets, std::int64_t rows, std:
 
 // Column by column within a slice; cuSPARSE takes the column -1 for padding.
 __global__ void fill_slices(const std::int32_t *offsets, const std::int32_t *columns, const double *values, std::int64_t rows,
-                            std::int64_t slices, const std::int64_t *slice_offsets, std::int32_t *to_columns,
+                            std::int64_t slices, const std::int32_t *slice_offsets, std::int32_t *to_columns,
                             double *to_values) {
   const std::int64_t i = global_index(), s = i / slice;
   if (s >= slices) return;
@@ -122,15 +122,15 @@ __global__ void fill_slices(const std::int32_t *offsets, const std::int32_t *col
 }
 
 // Offsets of the slices of a matrix and the number of entries stored, padding included.
-std::int64_t scan_slices(Bench &bench, Array<std::int64_t> &slice_offsets) {
+template <class T> std::int64_t scan_slices(Bench &bench, Array<T> &slice_offsets) {
   Executor           &executor = bench.executor;
   const cudaStream_t  stream = stream_of(executor);
   const std::int64_t  slices = (bench.matrix.rows + slice - 1) / slice;
   Array<std::int64_t> sizes(executor, slices);
-  std::int64_t        total = 0;
+  T                   total = 0;
   std::size_t         bytes = 0;
-  slice_offsets = Array<std::int64_t>(executor, slices + 1);
-  TCBOUND_CUDA(cudaMemsetAsync(slice_offsets.data(), 0, sizeof(std::int64_t), stream));
+  slice_offsets = Array<T>(executor, slices + 1);
+  TCBOUND_CUDA(cudaMemsetAsync(slice_offsets.data(), 0, sizeof(T), stream));
   slice_sizes<<<grid_for(slices), block_size, 0, stream>>>(bench.offsets.data(), bench.matrix.rows, sizes.data(), slices);
   TCBOUND_LAUNCHED();
   const auto scan = [&](void *temporary) {
@@ -156,7 +156,7 @@ public:
       values_.data());
     TCBOUND_LAUNCHED();
     TCBOUND_CUSPARSE(cusparseCreateSlicedEll(&matrix, a.rows, a.columns_count, a.nonzeros(), stored, slice, offsets_.data(),
-                                             columns_.data(), values_.data(), CUSPARSE_INDEX_64I, CUSPARSE_INDEX_32I,
+                                             columns_.data(), values_.data(), CUSPARSE_INDEX_32I, CUSPARSE_INDEX_32I,
                                              CUSPARSE_INDEX_BASE_ZERO, CUDA_R_64F));
     start(matrix, false);
   }
@@ -171,18 +171,16 @@ public:
   }
 
 private:
-  Array<std::int64_t> offsets_;
-  Array<std::int32_t> columns_;
+  Array<std::int32_t> offsets_, columns_;
   Array<double>       values_;
 };
 
 // Not where padding would multiply the matrix: a row of a million entries makes 31 others as long.
 std::string why_not_sell(Bench &bench) {
   Array<std::int64_t> offsets;
-  const std::int64_t  most = 4;
-  const double        padding = static_cast<double>(scan_slices(bench, offsets)) / static_cast<double>(bench.matrix.nonzeros());
-  if (padding <= most) return {};
-  return "sliced ELL would store " + std::to_string(static_cast<std::int64_t>(padding)) + " times the entries";
+  const std::int64_t  stored = scan_slices(bench, offsets), most = std::numeric_limits<std::int32_t>::max();
+  if (stored <= std::min(4 * bench.matrix.nonzeros(), most)) return {};
+  return "sliced ELL would store " + std::to_string(stored) + " entries for " + std::to_string(bench.matrix.nonzeros());
 }
 
 #if CUSPARSE_VERSION >= 12600 // CUDA 13: cusparseSpMV takes BSR

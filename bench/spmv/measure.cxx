@@ -98,8 +98,8 @@ struct Entry {
   std::vector<double>       times;
 };
 
-// All contenders in turns, in another order each round, so that what the one before left in the caches hits all alike. On a device
-// a round is queued as a whole behind an untimed product: no launch waits for the host, as in a solver that runs ahead.
+// All contenders in turns, in another order each round, so that what the one before left in the caches hits all alike. On a
+// device a round is queued as a whole behind an untimed product: no launch waits for the host, as in a solver that runs ahead.
 void race(Bench &bench, std::vector<Entry> &entries, int repeats, int batch) {
   for (Entry &entry : entries) entry.interval = bench.executor.interval();
   for (int round = 0; round < repeats; ++round) {
@@ -137,11 +137,12 @@ std::vector<Contender> contenders_of(Bench &bench, const MatrixCase &one, const 
 }
 
 // Back to back where it is small: such products are short beside the events that time them, and in an application too they find
-// the matrix in the cache.
+// the matrix in the cache. A virtual machine may report a whole socket's cache, of which it has a share.
 void choose_repeats(CaseResult &result, const Device &device, const MeasureOptions &options) {
-  const bool host = device.space == MemorySpace::host;
-  result.small =
-    12.0 * result.nonzeros + 12.0 * result.rows + 8.0 * result.columns < 5.0 * static_cast<double>(device.l2_bytes);
+  const bool   host = device.space == MemorySpace::host;
+  const double cache =
+    static_cast<double>(host ? std::min<std::size_t>(device.l2_bytes, std::size_t(32) << 20) : device.l2_bytes);
+  result.small = 12.0 * result.nonzeros + 12.0 * result.rows + 8.0 * result.columns < 5.0 * cache;
   result.repeats = options.repeats ? options.repeats : host ? 7 : 30;
   result.batch = options.batch ? options.batch : result.small && !host ? 20 : 1;
 }

@@ -1,4 +1,5 @@
-// The generators of the benchmark: sizes that the SuiteSparse collection lists for the same matrices, and what every rule promises.
+// The generators of the benchmark: figures that the SuiteSparse collection lists for the same matrices, and what every rule
+// promises.
 #include <gtest/gtest.h>
 
 #include <cmath>
