@@ -15,12 +15,10 @@ static char help[] =
 #include <cstdio>
 
 #include "cases.h"
-#include "kernel.h"
 #include "options.h"
 
 namespace {
 
-using tcbound::Kernel;
 using tcbound::bench::Line;
 
 struct Options {
@@ -30,21 +28,33 @@ struct Options {
   tcbound::bench::Provenance provenance;
 };
 
+std::string BackendOf(const std::string &kernel) { return kernel.substr(kernel.rfind('/') + 1); }
+
+std::string FormatOf(const std::string &kernel) {
+  const std::size_t first = kernel.find('/') + 1;
+  return kernel.substr(first, kernel.rfind('/') - first);
+}
+
 struct Type {
-  std::string   label;
-  const char   *mat_type;
-  const Kernel *kernel; // of aijtcbound; NULL: the type's own choice
+  std::string label;
+  const char *mat_type;
+  std::string kernel; // of aijtcbound; empty: the type's own choice
 };
 
 // PETSc's own types, what aijtcbound takes by itself, and each of its device kernels.
-std::vector<Type> Types() {
-  std::vector<Type> types = {{"petsc/aijcusparse", MATAIJCUSPARSE, nullptr},
-                             {"petsc/sellcuda", MATSEQSELLCUDA, nullptr},
-                             {"aijtcbound", MATAIJTCBOUND, nullptr}};
-  for (const Kernel *kernel : tcbound::all_kernels())
-    if (kernel->op() == "spmv" && kernel->space() == tcbound::MemorySpace::cuda)
-      types.push_back({"aijtcbound/" + kernel->format() + "/" + kernel->backend(), MATAIJTCBOUND, kernel});
-  return types;
+PetscErrorCode ListTypes(std::vector<Type> *types) {
+  PetscInt           n;
+  const char *const *names;
+
+  PetscFunctionBeginUser;
+  *types = {
+    {"petsc/aijcusparse", MATAIJCUSPARSE, ""}, {"petsc/sellcuda", MATSEQSELLCUDA, ""}, {"aijtcbound", MATAIJTCBOUND, ""}};
+  PetscCall(TCBoundGetKernels("spmv", &n, &names));
+  for (PetscInt k = 0; k < n; k++) {
+    const std::string name = names[k]; // spmv/format/backend
+    if (BackendOf(name) != "host") types->push_back({"aijtcbound" + name.substr(name.find('/')), MATAIJTCBOUND, name});
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 double median(std::vector<double> v) {
@@ -72,15 +82,15 @@ PetscErrorCode MakeMatrix(Mat A, const Type &type, Mat *B) {
     PetscCall(MatConvert(*B, MATSEQSELLCUDA, MAT_INPLACE_MATRIX, B));
   } else
     PetscCall(MatConvert(A, type.mat_type, MAT_INITIAL_MATRIX, B));
-  if (!type.kernel) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatTCBoundCheckKernel(*B, type.kernel->name().c_str(), &can_run, &why_not));
+  if (type.kernel.empty()) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatTCBoundCheckKernel(*B, type.kernel.c_str(), &can_run, &why_not));
   if (!can_run) {
     PetscCall(PetscPrintf(PETSC_COMM_SELF, "left out: %s: %s\n", type.label.c_str(), why_not));
     PetscCall(MatDestroy(B));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(MatTCBoundSetBackend(*B, type.kernel->backend().c_str()));
-  PetscCall(MatTCBoundSetFormat(*B, type.kernel->format().c_str()));
+  PetscCall(MatTCBoundSetBackend(*B, BackendOf(type.kernel).c_str()));
+  PetscCall(MatTCBoundSetFormat(*B, FormatOf(type.kernel).c_str()));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -213,6 +223,7 @@ PetscErrorCode RunCase(const tcbound::bench::MatrixCase &one, const Options &opt
   PetscRandom                  random;
   Line                         line;
   std::vector<Line>            lines;
+  std::vector<Type>            types;
 
   PetscFunctionBeginUser;
   line.name = options.quick ? "quick-" + m.name : m.name;
@@ -232,7 +243,8 @@ PetscErrorCode RunCase(const tcbound::bench::MatrixCase &one, const Options &opt
   PetscCall(VecCopy(host_x, x));
   PetscCall(MatMult(A, host_x, host_y));
   PetscCall(VecCopy(host_y, expected));
-  for (const Type &type : Types()) PetscCall(RunType(one, type, A, x, y, expected, options, line, &lines));
+  PetscCall(ListTypes(&types));
+  for (const Type &type : types) PetscCall(RunType(one, type, A, x, y, expected, options, line, &lines));
   PetscCall(Report(options, lines));
   for (Vec *v : {&x, &y, &expected, &host_x, &host_y}) PetscCall(VecDestroy(v));
   PetscCall(MatDestroy(&A));

@@ -122,7 +122,7 @@ bool wanted(const Contender &contender, const MeasureOptions &options) {
   return std::find(options.kernels.begin(), options.kernels.end(), plain) != options.kernels.end();
 }
 
-std::vector<Contender> contenders_of(Bench &bench, const MatrixCase &one, const MeasureOptions &options) {
+std::vector<Contender> contenders_of(Bench &bench, [[maybe_unused]] const MatrixCase &one, const MeasureOptions &options) {
   std::vector<Contender> all = kernel_contenders(bench, options.variants), baselines;
   if (bench.executor.space() == MemorySpace::host) {
     baselines.push_back(petsc_contender(bench));
