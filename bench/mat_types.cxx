@@ -1,4 +1,11 @@
-// End to end in PETSc: MatMult and an iteration of CG with Jacobi for aijtcbound's backends, against PETSc's own GPU types.
+static char help[] =
+  "End to end in PETSc: MatMult and, where the matrix is symmetric and positive definite, an iteration of CG with Jacobi for\n"
+  "aijtcbound's backends, against PETSc's own GPU types.\n\n"
+  "  -cases a,b,...   matrices of the suite (default poisson7-256, poisson27-160, poisson7-64), or all\n"
+  "  -repeats N       timed batches (15)\n"
+  "  -quick           small sizes, to test the benchmark itself\n"
+  "  -output FILE     append results as JSON lines; -git_sha SHA and -git_dirty go into them\n\n";
+
 #include <petscdevice.h>
 #include <petscksp.h>
 #include <petsctime.h>
@@ -7,8 +14,8 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "matrices.h"
-#include "results.h"
+#include "cases.h"
+#include "options.h"
 
 namespace {
 
@@ -17,19 +24,38 @@ using tcbound::bench::Line;
 struct Options {
   std::vector<std::string>   cases = {"poisson7-256", "poisson27-160", "poisson7-64"};
   int                        repeats = 15;
+  bool                       quick = false;
   tcbound::bench::Provenance provenance;
 };
 
+std::string BackendOf(const std::string &kernel) { return kernel.substr(kernel.rfind('/') + 1); }
+
+std::string FormatOf(const std::string &kernel) {
+  const std::size_t first = kernel.find('/') + 1;
+  return kernel.substr(first, kernel.rfind('/') - first);
+}
+
 struct Type {
-  const char *label, *mat_type, *backend; // backend: NULL for PETSc's own types
+  std::string label;
+  const char *mat_type;
+  std::string kernel; // of aijtcbound; empty: the type's own choice
 };
 
-const Type types[] = {
-  {"petsc/aijcusparse", MATAIJCUSPARSE, nullptr},
-  {"petsc/sellcuda", MATSEQSELLCUDA, nullptr},
-  {"aijtcbound/csr/cuda_core", MATAIJTCBOUND, "cuda_core"},
-  {"aijtcbound/csr/cusparse", MATAIJTCBOUND, "cusparse"},
-};
+// PETSc's own types, what aijtcbound takes by itself, and each of its device kernels.
+PetscErrorCode ListTypes(std::vector<Type> *types) {
+  PetscInt           n;
+  const char *const *names;
+
+  PetscFunctionBeginUser;
+  *types = {
+    {"petsc/aijcusparse", MATAIJCUSPARSE, ""}, {"petsc/sellcuda", MATSEQSELLCUDA, ""}, {"aijtcbound", MATAIJTCBOUND, ""}};
+  PetscCall(TCBoundGetKernels("spmv", &n, &names));
+  for (PetscInt k = 0; k < n; k++) {
+    const std::string name = names[k]; // spmv/format/backend
+    if (BackendOf(name) != "host") types->push_back({"aijtcbound" + name.substr(name.find('/')), MATAIJTCBOUND, name});
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
 double median(std::vector<double> v) {
   std::nth_element(v.begin(), v.begin() + v.size() / 2, v.end());
@@ -45,14 +71,26 @@ PetscErrorCode Synchronize(void) {
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+// B is NULL where the type's kernel cannot run.
 PetscErrorCode MakeMatrix(Mat A, const Type &type, Mat *B) {
+  PetscBool   can_run;
+  const char *why_not;
+
   PetscFunctionBeginUser;
   if (!strcmp(type.mat_type, MATSEQSELLCUDA)) {
     PetscCall(MatConvert(A, MATSELL, MAT_INITIAL_MATRIX, B));
     PetscCall(MatConvert(*B, MATSEQSELLCUDA, MAT_INPLACE_MATRIX, B));
   } else
     PetscCall(MatConvert(A, type.mat_type, MAT_INITIAL_MATRIX, B));
-  if (type.backend) PetscCall(MatTCBoundSetBackend(*B, type.backend));
+  if (type.kernel.empty()) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatTCBoundCheckKernel(*B, type.kernel.c_str(), &can_run, &why_not));
+  if (!can_run) {
+    PetscCall(PetscPrintf(PETSC_COMM_SELF, "left out: %s: %s\n", type.label.c_str(), why_not));
+    PetscCall(MatDestroy(B));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(MatTCBoundSetBackend(*B, BackendOf(type.kernel).c_str()));
+  PetscCall(MatTCBoundSetFormat(*B, FormatOf(type.kernel).c_str()));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -143,22 +181,61 @@ PetscErrorCode Report(const Options &options, std::vector<Line> &lines) {
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode RunCase(const std::string &name, const Options &options, double roof, const char device[]) {
-  const std::size_t            dash = name.find('-');
-  const tcbound::bench::Matrix m = tcbound::bench::make_case(name.substr(0, dash), std::stoll(name.substr(dash + 1)));
-  std::vector<PetscInt>        i(m.offsets.begin(), m.offsets.end()), j(m.columns.begin(), m.columns.end());
-  const PetscInt               n = static_cast<PetscInt>(m.rows);
-  const std::int64_t           csr_bytes = 12 * m.nonzeros() + 4 * (m.rows + 1), vector_bytes = 8 * m.rows;
-  Mat                          A, B;
-  Vec                          x, y, expected, host_x, host_y;
-  PetscRandom                  random;
-  std::vector<Line>            lines;
+PetscErrorCode RunType(const tcbound::bench::MatrixCase &one, const Type &type, Mat A, Vec x, Vec y, Vec expected,
+                       const Options &options, Line line, std::vector<Line> *lines) {
+  PetscReal      error;
+  PetscInt       rows;
+  const PetscInt vectors_of_cg = 2 * 2 + 1 + 2 * 3 + 3 + 3;
+  Mat            B;
 
   PetscFunctionBeginUser;
-  PetscCall(MatCreateSeqAIJWithArrays(PETSC_COMM_SELF, n, n, i.data(), j.data(), const_cast<double *>(m.values.data()), &A));
-  PetscCall(VecCreateSeqCUDA(PETSC_COMM_SELF, n, &x));
-  PetscCall(VecDuplicate(x, &y));
-  PetscCall(VecDuplicate(x, &expected));
+  PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDERR, "%s: %s\n", line.name.c_str(), type.label.c_str()));
+  PetscCall(MakeMatrix(A, type, &B));
+  if (!B) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(CheckMult(B, x, y, expected, &error));
+  PetscCheck(error < 1e-13, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s differs from aij by %g on %s", type.label.c_str(),
+             (double)error, line.name.c_str());
+  line.kernel = type.label;
+  line.repeats = options.repeats;
+  line.op = "MatMult";
+  PetscCall(TimeMult(B, x, y, options.repeats, &line.time_us));
+  lines->push_back(line);
+  if (one.definite) {
+    // PETSc's unfused CG: dot 2 (2 vectors read), norm 1, axpy 2 (2 read, 1 written), aypx 1 (the same), pointwise product 1.
+    PetscCall(MatGetSize(B, &rows, nullptr));
+    line.op = "CG+Jacobi iteration";
+    line.bytes += 8 * static_cast<std::int64_t>(rows) * vectors_of_cg;
+    line.useful_flops += static_cast<std::int64_t>(rows) * (2 * 2 + 2 + 2 * 2 + 2 + 1);
+    line.repeats = std::min(options.repeats, 5);
+    PetscCall(TimeCG(B, expected, y, line.repeats, &line.time_us));
+    lines->push_back(line);
+  }
+  PetscCall(MatDestroy(&B));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode RunCase(const tcbound::bench::MatrixCase &one, const Options &options, double roof, const char device[]) {
+  const tcbound::bench::Matrix m = one.make(options.quick);
+  std::vector<PetscInt>        i(m.offsets.begin(), m.offsets.end()), j(m.columns.begin(), m.columns.end());
+  const PetscInt               rows = static_cast<PetscInt>(m.rows), columns = static_cast<PetscInt>(m.columns_count);
+  Mat                          A;
+  Vec                          x, y, expected, host_x, host_y;
+  PetscRandom                  random;
+  Line                         line;
+  std::vector<Line>            lines;
+  std::vector<Type>            types;
+
+  PetscFunctionBeginUser;
+  line.name = options.quick ? "quick-" + m.name : m.name;
+  line.device = device;
+  line.roof = roof;
+  line.bytes = 12 * m.nonzeros() + 4 * (m.rows + 1) + 8 * (m.rows + m.columns_count);
+  line.useful_flops = 2 * m.nonzeros();
+  PetscCall(
+    MatCreateSeqAIJWithArrays(PETSC_COMM_SELF, rows, columns, i.data(), j.data(), const_cast<double *>(m.values.data()), &A));
+  PetscCall(VecCreateSeqCUDA(PETSC_COMM_SELF, columns, &x));
+  PetscCall(VecCreateSeqCUDA(PETSC_COMM_SELF, rows, &y));
+  PetscCall(VecDuplicate(y, &expected));
   PetscCall(MatCreateVecs(A, &host_x, &host_y));
   PetscCall(PetscRandomCreate(PETSC_COMM_SELF, &random));
   PetscCall(VecSetRandom(host_x, random));
@@ -166,33 +243,8 @@ PetscErrorCode RunCase(const std::string &name, const Options &options, double r
   PetscCall(VecCopy(host_x, x));
   PetscCall(MatMult(A, host_x, host_y));
   PetscCall(VecCopy(host_y, expected));
-  for (const Type &type : types) {
-    PetscReal error;
-    Line      line;
-
-    PetscCall(MakeMatrix(A, type, &B));
-    PetscCall(CheckMult(B, x, y, expected, &error));
-    PetscCheck(error < 1e-13, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s differs from aij by %g on %s", type.label, (double)error,
-               name.c_str());
-    line.name = name;
-    line.kernel = type.label;
-    line.device = device;
-    line.repeats = options.repeats;
-    line.roof = roof;
-    line.op = "MatMult";
-    line.bytes = csr_bytes + 2 * vector_bytes;
-    line.useful_flops = 2 * m.nonzeros();
-    PetscCall(TimeMult(B, x, y, options.repeats, &line.time_us));
-    lines.push_back(line);
-    line.op = "CG+Jacobi iteration";
-    // PETSc's unfused CG: dot 2 (2 vectors read), norm 1, axpy 2 (2 read, 1 written), aypx 1 (the same), pointwise product 1.
-    line.bytes += vector_bytes * (2 * 2 + 1 + 2 * 3 + 3 + 3);
-    line.useful_flops += m.rows * (2 * 2 + 2 + 2 * 2 + 2 + 1);
-    PetscCall(TimeCG(B, expected, y, std::min(options.repeats, 5), &line.time_us));
-    line.repeats = std::min(options.repeats, 5);
-    lines.push_back(line);
-    PetscCall(MatDestroy(&B));
-  }
+  PetscCall(ListTypes(&types));
+  for (const Type &type : types) PetscCall(RunType(one, type, A, x, y, expected, options, line, &lines));
   PetscCall(Report(options, lines));
   for (Vec *v : {&x, &y, &expected, &host_x, &host_y}) PetscCall(VecDestroy(v));
   PetscCall(MatDestroy(&A));
@@ -200,35 +252,41 @@ PetscErrorCode RunCase(const std::string &name, const Options &options, double r
 }
 
 PetscErrorCode Run(const Options &options) {
-  PetscBool      has;
-  const char    *why_not;
-  PetscLogDouble roof;
-  const char    *device;
+  PetscBool                               has;
+  const char                             *why_not;
+  PetscLogDouble                          roof;
+  const char                             *device;
+  std::vector<tcbound::bench::MatrixCase> cases;
 
   PetscFunctionBeginUser;
+  try {
+    const bool all = options.cases.size() == 1 && options.cases[0] == "all";
+    cases = tcbound::bench::find_cases(all ? std::vector<std::string>() : options.cases);
+  } catch (const std::exception &e) {
+    SETERRQ(PETSC_COMM_SELF, PETSC_ERR_USER_INPUT, "%s", e.what());
+  }
   PetscCall(TCBoundHasDevice(&has, &why_not));
   PetscCheck(has, PETSC_COMM_SELF, PETSC_ERR_SUP, "This benchmark compares GPU types: %s", why_not);
   PetscCall(TCBoundGetDeviceName(&device));
   PetscCall(TCBoundGetBandwidth(PETSC_COMM_SELF, PETSC_MEMTYPE_CUDA, &roof));
   PetscCall(PetscPrintf(PETSC_COMM_SELF, "%s: y = q x at %.0f GB/s\n", device, 1e-9 * roof));
-  for (const std::string &name : options.cases) PetscCall(RunCase(name, options, roof, device));
+  for (const tcbound::bench::MatrixCase &one : cases) PetscCall(RunCase(one, options, roof, device));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 } // namespace
 
 int main(int argc, char **argv) {
-  Options  options;
-  CLI::App app("Times MatMult and CG with aijtcbound and with PETSc's GPU matrix types");
-  app.allow_extras(); // PETSc's options
-  app.add_option("--case", options.cases, "Matrices, as name-size")->delimiter(',')->capture_default_str();
-  app.add_option("--repeats", options.repeats, "Timed batches")->check(CLI::Range(3, 1000))->capture_default_str();
-  options.provenance.add_options(app);
-  options.provenance.argv.assign(argv, argv + argc);
-  CLI11_PARSE(app, argc, argv);
+  Options options;
+
   PetscFunctionBeginUser;
-  PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(TCBoundInitialize());
+  PetscCall(tcbound::bench::ReadList("-cases", &options.cases));
+  PetscCall(tcbound::bench::ReadCount("-repeats", &options.repeats));
+  PetscCall(tcbound::bench::ReadFlag("-quick", &options.quick));
+  PetscCall(tcbound::bench::ReadProvenance(argc, argv, &options.provenance));
+  PetscCall(tcbound::bench::RefuseUnread("-cases, -repeats, -quick, -output, -git_sha, -git_dirty"));
   PetscCall(Run(options));
   PetscCall(PetscFinalize());
   return 0;

@@ -2,7 +2,6 @@
 
 // Result lines: one JSON object a line, the same fields from every benchmark.
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <cstdint>
@@ -13,17 +12,12 @@
 
 namespace tcbound::bench {
 
-// Where results go and what they were made by; filled by the command line.
+// Where results go and what they were made by.
 struct Provenance {
-  std::string              json, git_sha;
+  std::string              output; // file, or empty
+  std::string              git_sha;
   bool                     git_dirty = false;
   std::vector<std::string> argv;
-
-  void add_options(CLI::App &app) {
-    app.add_option("--json", json, "Append one JSON object a result to this file");
-    app.add_option("--git-sha", git_sha, "Commit that this was built from, for the JSON lines");
-    app.add_flag("--git-dirty", git_dirty, "... with changes not committed");
-  }
 };
 
 struct Line {
@@ -42,7 +36,7 @@ struct Line {
 
 // extra: fields of one benchmark alone.
 inline void append(const Provenance &provenance, const Line &line, const nlohmann::json &extra = nlohmann::json::object()) {
-  if (provenance.json.empty()) return;
+  if (provenance.output.empty()) return;
   nlohmann::json object = {{"case", line.name},
                            {"op", line.op},
                            {"kernel", line.kernel},
@@ -65,8 +59,8 @@ inline void append(const Provenance &provenance, const Line &line, const nlohman
     object["ratio"] = line.ratio();
   }
   object.update(extra);
-  std::ofstream file(provenance.json, std::ios::app);
-  if (!(file << object.dump() << '\n')) throw std::runtime_error("cannot write " + provenance.json);
+  std::ofstream file(provenance.output, std::ios::app);
+  if (!(file << object.dump() << '\n')) throw std::runtime_error("cannot write " + provenance.output);
 }
 
 } // namespace tcbound::bench

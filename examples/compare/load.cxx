@@ -5,8 +5,8 @@
 #include <exception>
 
 #include "matrix_market.h"
-#include "options.h"
 #include "petsc_binary.h"
+#include "progress.h"
 
 namespace compare {
 

@@ -1,7 +1,6 @@
 #include "options.h"
 
 #include <algorithm>
-#include <cstdarg>
 #include <cstdio>
 
 namespace compare {
@@ -139,21 +138,6 @@ PetscErrorCode ReportUnusedOptions(MPI_Comm comm) {
   }
   PetscCall(PetscOptionsLeftRestore(nullptr, &count, &names, &values));
   if (!unused.empty()) PetscCall(PetscPrintf(comm, "WARNING: options that nothing has read:%s\n", unused.c_str()));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode Progress(MPI_Comm comm, const char format[], ...) {
-  PetscMPIInt rank;
-  va_list     arguments;
-
-  PetscFunctionBeginUser;
-  PetscCallMPI(MPI_Comm_rank(comm, &rank));
-  if (rank) PetscFunctionReturn(PETSC_SUCCESS);
-  std::fputs("[compare] ", stderr);
-  va_start(arguments, format);
-  std::vfprintf(stderr, format, arguments);
-  va_end(arguments);
-  std::fputc('\n', stderr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

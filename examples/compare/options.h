@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "progress.h"
+
 namespace compare {
 
 enum class Problem { none, poisson7, poisson27, elasticity, convection };
@@ -27,9 +29,6 @@ PetscErrorCode GetOptions(MPI_Comm comm, Options *options);
 
 // Prints which options nothing has read, a misspelt -pc_type for example. Collective.
 PetscErrorCode ReportUnusedOptions(MPI_Comm comm);
-
-// A line of progress on standard error from rank 0. Collective in that every rank may call it.
-PetscErrorCode Progress(MPI_Comm comm, const char format[], ...) PETSC_ATTRIBUTE_FORMAT(2, 3);
 
 // "a, b, c"
 std::string join(const std::vector<std::string> &words);
