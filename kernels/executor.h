@@ -61,10 +61,10 @@ public:
   // of a few passes; takes well under 200 ms. The ceiling that shares of bandwidth are stated against.
   virtual double measure_bandwidth() = 0;
 
-  // Other ceilings of the roofline, each within a few ms; 0 where this kind of executor has none to measure.
-  // The bandwidth of the last-level cache for y = q x, where `sharers` processes share the cache and measure at once.
-  virtual double measure_cache_bandwidth(int /*sharers*/) { return 0; }
-  virtual double measure_peak() { return 0; }   // FP64 FLOP/s by multiply-adds, where machine tables cannot know it
+  // Other ceilings of the roofline, each within a few ms; 0 where this kind of executor does not measure one.
+  // Of the last-level cache for y = q x. Not of a host, whose virtual machines report the cache of a whole socket.
+  virtual double measure_cache_bandwidth() { return 0; }
+  virtual double measure_peak() { return 0; }   // FP64 FLOP/s by multiply-adds. Not of a device: machine tables know them
   virtual double measure_launch() { return 0; } // seconds that an interval around an empty kernel shows
 };
 

@@ -87,17 +87,19 @@ public:
   std::unique_ptr<Interval> interval() override { return std::make_unique<HostInterval>(); }
 
   double measure_bandwidth() override;
-  double measure_cache_bandwidth(int sharers) override;
   double measure_peak() override;
 
 private:
   Device device_;
 };
 
-// Bytes per second of y = q x on arrays of `bytes`, each timed pass over them `rounds` times.
-double scale_bandwidth(Executor &executor, std::size_t bytes, int rounds) {
+double HostExecutor::measure_bandwidth() {
+  const std::size_t mega = std::size_t(1) << 20;
+  // A virtual machine may report the whole socket's cache, of which it has a share: 128 MB an array, with every rank of a
+  // node measuring at once, is past that and does not take a second to fill.
+  const std::size_t  bytes = std::clamp(4 * device_.l2_bytes, 32 * mega, 128 * mega);
   const std::int64_t size = static_cast<std::int64_t>(bytes / sizeof(double));
-  Array<double>      from(executor, size), to(executor, size);
+  Array<double>      from(*this, size), to(*this, size);
   const double      *x = from.data();
   double            *y = to.data();
   std::fill_n(from.data(), size, 1.0);
@@ -106,33 +108,16 @@ double scale_bandwidth(Executor &executor, std::size_t bytes, int rounds) {
   double              spent = 0.0;
   // Seven passes where they fit in 0.1 s, three where the caches are so large that they do not.
   while (times.size() < 3 || (times.size() < 7 && spent < 0.1)) {
-    const auto start = Clock::now();
-    for (int round = 0; round < rounds; ++round) {
-      // Another factor each time, or the compiler may skip it.
-      const double q = 1.0 + static_cast<double>(times.size()) / 16 + static_cast<double>(round) / 1024;
-      for (std::int64_t i = 0; i < size; ++i) y[i] = q * x[i];
-      volatile double used = y[size / 2];
-      (void)used;
-    }
+    const double q = 1.0 + static_cast<double>(times.size()) / 16; // another factor each pass, or the compiler may skip it
+    const auto   start = Clock::now();
+    for (std::int64_t i = 0; i < size; ++i) y[i] = q * x[i];
     times.push_back(seconds_since(start));
     spent += times.back();
+    volatile double used = y[size / 2];
+    (void)used;
   }
   std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end());
-  return 2.0 * static_cast<double>(bytes) * rounds / times[times.size() / 2];
-}
-
-double HostExecutor::measure_bandwidth() {
-  const std::size_t mega = std::size_t(1) << 20;
-  // A virtual machine may report the whole socket's cache, of which it has a share: 128 MB an array, with every rank of a
-  // node measuring at once, is past that and does not take a second to fill.
-  return scale_bandwidth(*this, std::clamp(4 * device_.l2_bytes, 32 * mega, 128 * mega), 1);
-}
-
-double HostExecutor::measure_cache_bandwidth(int sharers) {
-  // Both arrays fill a quarter of this process's share; 8 MB moved in a pass.
-  const std::size_t bytes = device_.l2_bytes / static_cast<std::size_t>(8 * std::max(sharers, 1));
-  if (bytes < 4096) return 0;
-  return scale_bandwidth(*this, bytes, static_cast<int>(std::max<std::size_t>(1, (std::size_t(4) << 20) / bytes)));
+  return 2.0 * static_cast<double>(bytes) / times[times.size() / 2];
 }
 
 // Independent multiply-adds on as many elements as fill the vector registers; GCC makes a version per instruction set and the

@@ -134,7 +134,7 @@ public:
   std::unique_ptr<Interval> interval() override { return std::make_unique<CudaInterval>(*this); }
 
   double measure_bandwidth() override;
-  double measure_cache_bandwidth(int sharers) override;
+  double measure_cache_bandwidth() override;
   double measure_launch() override;
 
 private:
@@ -179,9 +179,8 @@ double CudaExecutor::measure_bandwidth() {
   return 2.0 * static_cast<double>(bytes) / scale_seconds(size, 1);
 }
 
-// Both arrays fill half of the L2. Back to back, so that a launch hides behind the kernel before it. A device whose ranks take
-// turns is this one's alone.
-double CudaExecutor::measure_cache_bandwidth(int) {
+// Both arrays fill half of the L2. Back to back, so that a launch hides behind the kernel before it.
+double CudaExecutor::measure_cache_bandwidth() {
   const std::int64_t size = static_cast<std::int64_t>(device_.l2_bytes / 4 / sizeof(double2));
   const int          rounds = 20;
   if (size == 0) return 0;

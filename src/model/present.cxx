@@ -85,11 +85,10 @@ Given given_machine(const DeviceName &device, const std::string &user_file) {
     }
   }
   if (!user_file.empty()) {
-    const auto machines = load_machines(user_file, {});
-    if (const Machine *entry = entry_for(machines, device)) {
-      overlay(given.machine, *entry);
-      given.origin = user_file + (given.origin.empty() ? "" : ", ") + given.origin;
-    }
+    const auto     machines = load_machines(user_file, {});
+    const Machine *entry = entry_for(machines, device);
+    if (entry) overlay(given.machine, *entry);
+    given.origin += (given.origin.empty() ? "" : ", ") + (entry ? user_file : "no entry in " + user_file);
   }
   return given;
 }

@@ -78,7 +78,8 @@ TEST_F(Present, FilesComeBeforeTheRunAndTheRunBeforeTheBuiltIn) {
   const std::string user = calibrate("user", R"({"machines": [{"name": "V100"}, {"name": "mine", "device": "NVIDIA H200",
     "levels": {"dram": {"bandwidth_bytes_per_s": 4.4e12}}}]})");
   EXPECT_DOUBLE_EQ(machine_of(h200, user, measured_here()).bandwidth(Level::dram), 4.4e12);
-  EXPECT_EQ(given_machine(h200, user).origin, user + ", calibrated 2026-12-01");
+  EXPECT_EQ(given_machine(h200, user).origin, "calibrated 2026-12-01, " + user);
+  EXPECT_EQ(given_machine({"NVIDIA B200", "GPU-2", "", 0}, user).origin, "no entry in " + user);
 }
 
 TEST_F(Present, AnotherDriverIsTold) {
