@@ -43,8 +43,8 @@ struct ReportMachine {
 // What -mat_tcbound_compare cost.
 struct ReportCompare {
   double products = 0; // extra ones, all ranks
-  double seconds = 0;  // of the slowest rank: extra products (device time), their set-up, comparisons of results
   double checks = 0;   // results compared, all ranks
+  double seconds = 0;  // of the slowest rank: extra products (device time), their set-up, comparisons of results
 };
 
 struct Report {

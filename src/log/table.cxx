@@ -24,12 +24,16 @@ struct Column {
   std::function<std::string(const ReportRow &)> text;
 };
 
-// An undefined figure becomes a dash.
+// An undefined figure becomes a dash, one too long for its column loses digits.
 Column number(const char *heading, std::size_t width, bool detail, const char *pattern,
               const std::function<double(const ReportRow &)> &value) {
   return {heading, width, detail, [=](const ReportRow &row) {
             const double v = value(row);
-            return std::isfinite(v) ? format_number(pattern, v) : std::string("-");
+            if (!std::isfinite(v)) return std::string("-");
+            std::string text = format_number(pattern, v);
+            for (const char *shorter : {"%.3g", "%.2g", "%.0e"})
+              if (text.size() >= width) text = format_number(shorter, v);
+            return text;
           }};
 }
 
@@ -129,19 +133,26 @@ std::string ceiling_line(MemorySpace space, const ReportMachine &m) {
   const auto               add = [&](const std::string &name, const model::Figure &figure, double unit, const char *unit_name) {
     if (figure.known()) parts.push_back(name + " " + format_number("%.4g", figure.value() / unit) + unit_name);
   };
+  const auto add_peak = [&](const std::string &name, const model::Figure &figure) {
+    const bool tera = figure.value() >= 1e12;
+    add(name, figure, tera ? 1e12 : 1e9, tera ? " TFLOP/s" : " GFLOP/s");
+  };
   const bool host = space == MemorySpace::host;
   add(host ? "memory" : "DRAM", m.machine.at(model::Level::dram).bandwidth, 1e9, " GB/s");
   add(host ? "cache" : "L2", m.machine.at(model::Level::l2).bandwidth, 1e9, " GB/s");
-  add("FP64", m.machine.at(host ? model::Unit::host : model::Unit::cuda_core, model::DataType::fp64), 1e9, " GFLOP/s");
-  for (const auto &[key, figure] : m.machine.mma_peaks) add(key.first, figure, 1e9, "");
-  add("empty kernel", m.machine.launch, 1e-6, " us");
+  add_peak("FP64", m.machine.at(host ? model::Unit::host : model::Unit::cuda_core, model::DataType::fp64));
+  for (const auto &shape : model::mma_shapes()) {
+    const auto found = m.machine.mma_peaks.find({shape.name, model::DataType::fp64});
+    if (found != m.machine.mma_peaks.end()) add_peak(shape.name, found->second);
+  }
+  add("an empty kernel", m.machine.launch, 1e-6, " us");
   if (!m.files.empty()) origins.push_back(m.files);
-  if (m.measured) origins.push_back("measured in this run: y = q x, ranks at once, in turns on a shared device");
-  if (!m.built_in.empty()) origins.push_back("built in: " + m.built_in);
+  if (m.measured) origins.push_back("measured in this run by y = q x, ranks at once, in turns on a shared device");
+  if (!m.built_in.empty()) origins.push_back("built in for " + m.built_in);
   std::string text = std::string("Ceilings, ") + space_name(space) + ": ";
   for (std::size_t i = 0; i < parts.size(); ++i) text += (i ? ", " : "") + parts[i];
   if (parts.empty()) text += "unknown";
-  for (std::size_t i = 0; i < origins.size(); ++i) text += (i ? "; else " : ". From ") + origins[i];
+  for (std::size_t i = 0; i < origins.size(); ++i) text += (i ? ", else " : "; ") + origins[i];
   return wrapped(text + ".", "", "  ");
 }
 

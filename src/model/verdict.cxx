@@ -112,7 +112,8 @@ std::string level_words(const KernelRun &run, Level level) {
 
 // "74 % of the DRAM roof".
 std::string roof_words(const KernelRun &run, const Verdict &v) {
-  if (std::isnan(v.roof_share))
+  if (std::isnan(v.achieved)) return "no time passed";
+  if (std::isnan(v.attainable))
     return "the bandwidth of the " + level_words(run, v.level) + " that holds its data is unknown (tcbound-calibrate)";
   return number("%.0f", v.roof_share * 100) + " % of the " + level_words(run, v.level) + " roof" +
          (v.roof_share > 1.1 ? ", for caches served part of the bytes" : "");
@@ -148,6 +149,7 @@ std::string join(const std::vector<std::string> &parts) {
 }
 
 std::string state_words(const KernelRun &run, const Verdict &v) {
+  if (std::isnan(v.intensity)) return "nothing moved, nothing to judge";
   if (!v.judged)
     return join({"no ridge, for the FP64 peak is unknown (tcbound-calibrate)", roof_words(run, v), partner_words(v)});
   switch (v.state) {
