@@ -24,6 +24,19 @@ __global__ void scale_pairs(const double2 *__restrict__ x, double2 *__restrict__
   }
 }
 
+// The same many times over, past the L1 (__ldcg), in one launch: one pass over an L2 would take no longer than a launch.
+__global__ void scale_pairs_repeatedly(const double2 *x, double2 *y, double q, std::int64_t size, int rounds) {
+  const std::int64_t first = blockIdx.x * static_cast<std::int64_t>(blockDim.x) + threadIdx.x;
+  const std::int64_t stride = gridDim.x * static_cast<std::int64_t>(blockDim.x);
+  for (int round = 0; round < rounds; ++round) {
+    for (std::int64_t i = first; i < size; i += stride) {
+      const double2 v = __ldcg(x + i);
+      y[i] = make_double2(q * v.x, q * v.y);
+    }
+    q += 1.0;
+  }
+}
+
 __global__ void empty() {}
 
 // "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.95.05  ..." tells the display driver; in some containers only the version
@@ -138,8 +151,6 @@ public:
   double measure_launch() override;
 
 private:
-  // The median time of `rounds` passes of y = q x over arrays of `size` pairs.
-  double       scale_seconds(std::int64_t size, int rounds);
   Device       device_;
   cudaStream_t stream_ = nullptr;
 };
@@ -160,15 +171,6 @@ template <class Run> double median_seconds(CudaExecutor &executor, int passes, c
   return times[static_cast<std::size_t>(passes / 2)];
 }
 
-double CudaExecutor::scale_seconds(std::int64_t size, int rounds) {
-  Array<double2> x(*this, size), y(*this, size);
-  const unsigned threads = 256, blocks = static_cast<unsigned>((size + threads - 1) / threads);
-  TCBOUND_CUDA(cudaMemsetAsync(x.data(), 0, static_cast<std::size_t>(size) * sizeof(double2), stream_));
-  return median_seconds(*this, 7, [&] {
-    for (int round = 0; round < rounds; ++round) scale_pairs<<<blocks, threads, 0, stream_>>>(x.data(), y.data(), 1.5, size);
-  });
-}
-
 double CudaExecutor::measure_bandwidth() {
   std::size_t available = 0, total = 0;
   TCBOUND_CUDA(cudaMemGetInfo(&available, &total));
@@ -176,15 +178,24 @@ double CudaExecutor::measure_bandwidth() {
   const std::size_t  bytes = std::min(std::size_t(1) << 30, available / 4) / sizeof(double2) * sizeof(double2);
   const std::int64_t size = static_cast<std::int64_t>(bytes / sizeof(double2));
   if (size == 0) throw Error(ErrorCode::out_of_memory, "no free memory on " + device_.name + " to measure its bandwidth with");
-  return 2.0 * static_cast<double>(bytes) / scale_seconds(size, 1);
+  Array<double2> x(*this, size), y(*this, size);
+  const unsigned threads = 256, blocks = static_cast<unsigned>((size + threads - 1) / threads);
+  TCBOUND_CUDA(cudaMemsetAsync(x.data(), 0, bytes, stream_));
+  return 2.0 * static_cast<double>(bytes) /
+         median_seconds(*this, 7, [&] { scale_pairs<<<blocks, threads, 0, stream_>>>(x.data(), y.data(), 1.5, size); });
 }
 
-// Both arrays fill half of the L2. Back to back, so that a launch hides behind the kernel before it.
+// Both arrays fill half of the L2.
 double CudaExecutor::measure_cache_bandwidth() {
   const std::int64_t size = static_cast<std::int64_t>(device_.l2_bytes / 4 / sizeof(double2));
-  const int          rounds = 20;
+  const int          rounds = 50;
+  const unsigned     threads = 256, blocks = static_cast<unsigned>(device_.multiprocessors) * 8; // all resident
   if (size == 0) return 0;
-  return 2.0 * static_cast<double>(size) * sizeof(double2) * rounds / scale_seconds(size, rounds);
+  Array<double2> x(*this, size), y(*this, size);
+  TCBOUND_CUDA(cudaMemsetAsync(x.data(), 0, static_cast<std::size_t>(size) * sizeof(double2), stream_));
+  return 2.0 * static_cast<double>(size) * sizeof(double2) * rounds / median_seconds(*this, 7, [&] {
+           scale_pairs_repeatedly<<<blocks, threads, 0, stream_>>>(x.data(), y.data(), 1.5, size, rounds);
+         });
 }
 
 double CudaExecutor::measure_launch() {

@@ -273,3 +273,51 @@ TEST(CompareResults, ZerosAndWhatIsNoNumber) {
   r.x[1] = INFINITY; // inf times 0 elsewhere: anything may come out
   EXPECT_EQ(r.differing_row({NAN}, {INFINITY}), -1);
 }
+
+// On a device cuSPARSE and the kernel on CUDA cores compare: same format, same cores, so that all is bandwidth.
+TEST(GpuCompare, CudaCoresAndCusparseAgreeAndAreJudged) {
+  const char *why_not = nullptr;
+  (void)check_comm();
+  if (!has_device(&why_not)) GTEST_SKIP() << why_not;
+  for (const auto &[name, value] :
+       {std::make_pair("-mat_tcbound_compare", "true"), std::make_pair("-mat_tcbound_backend", "cuda_core"),
+        std::make_pair("-mat_tcbound_format", "csr")})
+    OK(PetscOptionsSetValue(nullptr, name, value));
+  OK(PetscLogDefaultBegin());
+  const PetscInt rows = 200000;
+  {
+    Handle<Mat> A;
+    Handle<Vec> x, y;
+    OK(MatCreate(PETSC_COMM_SELF, &A));
+    OK(PetscObjectSetName(object(A), "device"));
+    OK(MatSetSizes(A, rows, rows, rows, rows));
+    OK(MatSetType(A, MATAIJTCBOUND));
+    OK(MatSetFromOptions(A));
+    OK(MatSeqAIJSetPreallocation(A, 8, nullptr));
+    for (PetscInt i = 0; i < rows; i++)
+      for (PetscInt k = 0; k < 8; k++)
+        OK(MatSetValue(A, i, (i + k * k * 37) % rows, random_number(5, static_cast<std::uint64_t>(8 * i + k)), INSERT_VALUES));
+    OK(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+    OK(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+    OK(MatCreateVecs(A, &x, &y));
+    OK(VecSet(x, 1.0 / 3));
+    for (int i = 0; i < 20; i++) OK(MatMult(A, x, y));
+    for (int i = 0; i < 3; i++) OK(MatMultTranspose(A, x, y));
+  }
+  tcbound::Report report;
+  OK(TCBoundLogReduce(PETSC_COMM_SELF, &report));
+  int found = 0;
+  for (const auto &row : report.rows) {
+    if (row.label != "device" || row.event != "MatMult") continue;
+    ++found;
+    EXPECT_EQ(row.calls_max, 20) << row.kernel;
+    EXPECT_FALSE(row.verdict.partner.empty()) << row.kernel;
+    EXPECT_NEAR(row.verdict.ratio_bytes * row.verdict.ratio_bandwidth, row.verdict.ratio, 1e-9 * row.verdict.ratio);
+    EXPECT_GT(row.verdict.roof_share, 0) << row.verdict.words;
+    EXPECT_LT(row.verdict.roof_share, 1.5) << row.verdict.words;
+    EXPECT_GT(row.verdict.launch, 0);
+  }
+  EXPECT_GE(found, 2); // and other formats, once there are some
+  for (const char *name : {"-mat_tcbound_compare", "-mat_tcbound_backend", "-mat_tcbound_format"})
+    OK(PetscOptionsClearValue(nullptr, name));
+}
