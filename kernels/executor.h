@@ -65,7 +65,7 @@ public:
   // Of the last-level cache for y = q x. Not of a host, whose virtual machines report the cache of a whole socket.
   virtual double measure_cache_bandwidth() { return 0; }
   virtual double measure_peak() { return 0; }   // FP64 FLOP/s by multiply-adds. Not of a device: machine tables know them
-  virtual double measure_launch() { return 0; } // seconds that an interval around an empty kernel shows
+  virtual double measure_launch() { return 0; } // seconds that an interval around an empty kernel (of a host, nothing) shows
 };
 
 std::unique_ptr<Executor> make_host_executor();

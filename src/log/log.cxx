@@ -62,6 +62,12 @@ PetscErrorCode TCBoundLogAddCompare(PetscLogDouble checks, PetscLogDouble second
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+PetscErrorCode TCBoundLogAddAlone(void) {
+  PetscFunctionBegin;
+  if (tcbound_log && !tcbound_log->closed) tcbound_log->compare.alone++;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 // The oldest call's time, which waits for the device if that call has not finished.
 static PetscErrorCode TCBoundLogTakeOldest(TCBoundLogQueue &queue) {
   PetscFunctionBegin;

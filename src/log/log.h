@@ -32,9 +32,10 @@ PETSC_INTERN PetscErrorCode TCBoundLogEnergyBegin(TCBoundLogRow row);
 PETSC_INTERN PetscErrorCode TCBoundLogEnergyEnd(TCBoundLogRow row);
 
 // What -mat_tcbound_compare costs: calls of this row are extra ones; seconds that this rank spent on set-up and on comparing
-// results, and how many it compared.
+// results, and how many it compared; and that a matrix was met that no other kernel can run.
 PETSC_INTERN PetscErrorCode TCBoundLogSetExtra(TCBoundLogRow row);
 PETSC_INTERN PetscErrorCode TCBoundLogAddCompare(PetscLogDouble checks, PetscLogDouble seconds);
+PETSC_INTERN PetscErrorCode TCBoundLogAddAlone(void);
 
 // Hooks PETSc's log handlers, reads the options and registers the finalizer, which uses the executors: finalizers run in
 // the reverse order of PetscRegisterFinalize(), so register the executors' one before this call. Collective on

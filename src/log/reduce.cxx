@@ -125,7 +125,7 @@ static void TCBoundLogFillRow(const double sums[], const double maxima[], tcboun
 }
 
 static PetscErrorCode TCBoundLogReduceCompare(MPI_Comm comm, tcbound::ReportCompare *compare) {
-  PetscLogDouble sums[2] = {0, tcbound_log->compare.checks};
+  PetscLogDouble sums[3] = {0, tcbound_log->compare.checks, tcbound_log->compare.alone};
 
   PetscFunctionBegin;
   *compare = tcbound_log->compare;
@@ -135,10 +135,11 @@ static PetscErrorCode TCBoundLogReduceCompare(MPI_Comm comm, tcbound::ReportComp
     sums[0] += static_cast<PetscLogDouble>(row->samples.count());
     compare->seconds += row->samples.total();
   }
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, sums, 2, MPI_DOUBLE, MPI_SUM, comm));
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, sums, 3, MPI_DOUBLE, MPI_SUM, comm));
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &compare->seconds, 1, MPI_DOUBLE, MPI_MAX, comm));
   compare->products = sums[0];
   compare->checks = sums[1];
+  compare->alone = sums[2];
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -212,7 +212,10 @@ std::string report_json(const Report &report, const ReportContext &context) {
     {"ranks", report.ranks},
     {"machines", json::array()},
     {"compare",
-     {{"products", report.compare.products}, {"checks", report.compare.checks}, {"seconds", report.compare.seconds}}},
+     {{"products", report.compare.products},
+      {"checks", report.compare.checks},
+      {"alone", report.compare.alone},
+      {"seconds", report.compare.seconds}}},
     {"rows", json::array()},
   };
   for (const auto &[space, machine] : report.machines) document["machines"].push_back(machine_json(space, machine));

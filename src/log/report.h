@@ -43,6 +43,7 @@ struct ReportMachine {
 // What -mat_tcbound_compare cost.
 struct ReportCompare {
   double products = 0; // extra ones, all ranks
+  double alone = 0;    // matrices that no other kernel could run, all ranks
   double checks = 0;   // results compared, all ranks
   double seconds = 0;  // of the slowest rank: extra products (device time), their set-up, comparisons of results
 };

@@ -145,7 +145,7 @@ std::string ceiling_line(MemorySpace space, const ReportMachine &m) {
     const auto found = m.machine.mma_peaks.find({shape.name, model::DataType::fp64});
     if (found != m.machine.mma_peaks.end()) add_peak(shape.name, found->second);
   }
-  add("an empty kernel", m.machine.launch, 1e-6, " us");
+  add(host ? "an empty interval" : "an empty kernel", m.machine.launch, 1e-6, " us");
   if (!m.files.empty()) origins.push_back(m.files);
   if (m.measured) origins.push_back("measured in this run by y = q x, ranks at once, in turns on a shared device");
   if (!m.built_in.empty()) origins.push_back("built in for " + m.built_in);
@@ -188,6 +188,10 @@ std::string report_table(const Report &report) {
   }
   text += rule + legend;
   for (const auto &[space, machine] : report.machines) text += ceiling_line(space, machine);
+  if (report.compare.alone > 0)
+    text += wrapped("-mat_tcbound_compare: no other kernel can run " + count(report.compare.alone) +
+                      " matrices or blocks of matrices (all ranks).",
+                    "", "  ");
   if (report.compare.products > 0)
     text += wrapped("-mat_tcbound_compare: " + count(report.compare.products) + " extra products and " +
                       count(report.compare.checks) + " comparisons of results took " +

@@ -52,8 +52,7 @@ static PetscErrorCode CompareUpdate(Mat A, TCBoundMatCompare *c) {
       TCBoundCallCXX(rival.format = kernel->build(*t->executor, problem));
       c->rivals.push_back(std::move(rival));
     }
-    if (c->rivals.empty())
-      PetscCall(PetscInfo(A, "-mat_tcbound_compare: no kernel but %s can run here\n", t->kernel->name().c_str()));
+    if (c->rivals.empty()) PetscCall(TCBoundLogAddAlone());
   }
   TCBoundCallCXX(t->executor->synchronize());
   c->builds = t->builds;

@@ -41,8 +41,10 @@ void set_roof(const Machine &machine, const KernelRun &run, Verdict &v) {
   v.attainable = std::fmin(bandwidth * v.intensity, own_peak / v.rho);
   if (std::isnan(bandwidth)) v.attainable = no_measurement;
   v.achieved = quotient_or_nan(run.useful_flops, run.total_seconds);
-  v.roof_share = v.achieved / v.attainable;
-  v.roof_seconds = quotient_or_nan(run.useful_flops, run.calls) / v.attainable;
+  // By time, so that kernels that only move data have a roof too.
+  const double roof_seconds = std::fmax(run.bytes / bandwidth, run.useful_flops * v.rho / own_peak);
+  v.roof_seconds = std::isnan(bandwidth) ? no_measurement : quotient_or_nan(roof_seconds, run.calls);
+  v.roof_share = v.roof_seconds * quotient_or_nan(run.calls, run.total_seconds);
 }
 
 // alpha of the kernel's own MMA shape, or of the device's best for what tensor cores could do.
@@ -112,8 +114,8 @@ std::string level_words(const KernelRun &run, Level level) {
 
 // "74 % of the DRAM roof".
 std::string roof_words(const KernelRun &run, const Verdict &v) {
-  if (std::isnan(v.achieved)) return "no time passed";
-  if (std::isnan(v.attainable))
+  if (run.total_seconds <= 0) return "no time passed";
+  if (std::isnan(v.roof_share))
     return "the bandwidth of the " + level_words(run, v.level) + " that holds its data is unknown (tcbound-calibrate)";
   return number("%.0f", v.roof_share * 100) + " % of the " + level_words(run, v.level) + " roof" +
          (v.roof_share > 1.1 ? ", for caches served part of the bytes" : "");
@@ -154,8 +156,8 @@ std::string state_words(const KernelRun &run, const Verdict &v) {
     return join({"no ridge, for the FP64 peak is unknown (tcbound-calibrate)", roof_words(run, v), partner_words(v)});
   switch (v.state) {
   case State::latency_bound:
-    return join({"latency-bound, too small to judge: " + number("%.3g", v.roof_seconds * 1e6) +
-                   " us at the roof, an empty kernel takes " + number("%.3g", v.launch * 1e6) + " us",
+    return join({"latency-bound, too small to judge: " + number("%.3g", v.roof_seconds * 1e6) + " us at the roof, an empty " +
+                   (run.host ? "interval" : "kernel") + " takes " + number("%.3g", v.launch * 1e6) + " us",
                  partner_words(v)});
   case State::compute_bound: {
     const bool pays = !std::isnan(v.alpha) && tensor_cores_pay(v.alpha, v.eta_pad, run.on_tensor_cores() ? v.rho : 1);

@@ -34,7 +34,7 @@ struct Verdict {
   double r = no_measurement;            // intensity / ridge
   double attainable = no_measurement;   // useful FLOP/s: min(B I, peak of its unit / rho)
   double achieved = no_measurement;     // useful FLOP/s
-  double roof_share = no_measurement;   // of attainable
+  double roof_share = no_measurement;   // roof_seconds over the time of a call
   double launch = no_measurement;       // s, of an empty kernel
   double roof_seconds = no_measurement; // of one call at the roof
 

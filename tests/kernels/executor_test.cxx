@@ -83,14 +83,14 @@ TEST_P(ExecutorTest, MeasuresTheOtherCeilingsOfItsKind) {
                launch = executor_->measure_launch();
   EXPECT_EQ(cache == 0, host);
   EXPECT_EQ(peak == 0, !host);
-  EXPECT_EQ(launch == 0, host);
+  EXPECT_GT(launch, 0);
+  EXPECT_LT(launch, 1e-3);
   if (host) {
     EXPECT_GT(peak, 1e8);
     EXPECT_LT(peak, 1e12); // of one thread
   } else {
     EXPECT_GT(cache, 1e10);
     EXPECT_GT(launch, 1e-7);
-    EXPECT_LT(launch, 1e-3);
   }
   EXPECT_FALSE(executor_->device().driver.empty());
 }

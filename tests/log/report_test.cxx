@@ -150,7 +150,9 @@ TEST(Report, TableFitsTheTerminal) {
 TEST(Report, DetailShowsAllColumns) {
   Report report = sample_report();
   report.detail = true;
-  report.compare = {200, 6, 0.25};
+  report.compare.products = 200;
+  report.compare.checks = 6;
+  report.compare.seconds = 0.25;
   const auto lines = lines_of(report_table(report));
   for (const char *heading : {"Ranks", "Min[s]", "Least MB", "Issued", "Level", "Regime", "Attain.", "MMA", "rho", "eta",
                               "Limit", "Bandw", "Arith", "J/call", "J/GFLOP"})

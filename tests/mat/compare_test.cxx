@@ -179,6 +179,9 @@ TEST_F(Compare, FollowsTheMatrix) {
   OK(MatDuplicate(A, MAT_COPY_VALUES, &B));
   OK(MatMult(B, x, y));
   EXPECT_EQ(other.applied, 4);
+  tcbound::Report report;
+  OK(TCBoundLogReduce(PETSC_COMM_SELF, &report));
+  EXPECT_EQ(report.compare.alone, 1);
 }
 
 TEST_F(Compare, ADifferenceNamesKernelsAndRow) {
@@ -279,7 +282,6 @@ TEST(GpuCompare, CudaCoresAndCusparseAgreeAndAreJudged) {
   const char *why_not = nullptr;
   (void)check_comm();
   if (!has_device(&why_not)) GTEST_SKIP() << why_not;
-  if (world_size() > 1) GTEST_SKIP() << "ranks that share a device disturb each other's times";
   for (const auto &[name, value] :
        {std::make_pair("-mat_tcbound_compare", "true"), std::make_pair("-mat_tcbound_backend", "cuda_core"),
         std::make_pair("-mat_tcbound_format", "csr")})
@@ -315,7 +317,9 @@ TEST(GpuCompare, CudaCoresAndCusparseAgreeAndAreJudged) {
     EXPECT_FALSE(row.verdict.partner.empty()) << row.kernel;
     EXPECT_NEAR(row.verdict.ratio_bytes * row.verdict.ratio_bandwidth, row.verdict.ratio, 1e-9 * row.verdict.ratio);
     EXPECT_GT(row.verdict.roof_share, 0) << row.verdict.words;
-    EXPECT_LT(row.verdict.roof_share, 1.5) << row.verdict.words;
+    if (world_size() == 1) { // else ranks measure on a busy device
+      EXPECT_LT(row.verdict.roof_share, 1.5) << row.verdict.words;
+    }
     EXPECT_GT(row.verdict.launch, 0);
   }
   EXPECT_GE(found, 2); // and other formats, once there are some

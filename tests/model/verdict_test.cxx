@@ -188,6 +188,16 @@ TEST(Verdict, NothingIsAssumedOfAnUnknownDevice) {
   EXPECT_TRUE(std::isnan(judge(h200(), empty, {}).intensity));
 }
 
+// An empty matrix still writes its result.
+TEST(Verdict, MovingDataAloneHasARoof) {
+  KernelRun run = run_of("csr", "cuda_core");
+  run.useful_flops = run.issued_flops = 0;
+  const Verdict v = judge(h200(), run, {});
+  EXPECT_NEAR(v.roof_share, 0.9, 1e-12);
+  EXPECT_EQ(v.regime, "memory");
+  expect_contains(v.words, "90 % of the DRAM roof");
+}
+
 // On B200 tensor cores are no faster in FP64.
 TEST(Verdict, WithAlphaOneThereIsNothingToGain) {
   const Verdict v = judge(find_machine(built_in_machines(), "B200"), run_of("csr", "cuda_core"), {});
