@@ -1,6 +1,7 @@
 // tcbound-model: what the theory says about a kernel on a machine; no PETSc and no GPU.
 //   tcbound-model machines
 //   tcbound-model bound --machine H200 --kernel 2d49pt --steps 3 --mma m16n8k16
+//   tcbound-model levels --machine A100-80GB --kernel csr27 --working-set 2e7
 //   tcbound-model table
 #include <CLI/CLI.hpp>
 #include <cmath>
@@ -26,6 +27,11 @@ struct Settings {
   std::string              machine, kernel, mma;
   double                   rho = 1;
   std::int64_t             steps = 1, vectors = 8;
+  // What lowers tensor cores' gain, each 0 or empty if not asked for.
+  std::vector<double> extent; // M, N, K: eta_pad with the MMA shape as the tile
+  double              tiles = 0, blocks_per_sm = 1, splits = 1, iterations = 0; // eta_wave
+  double              tile_edge = 0;                                            // halos of overlapped tiles of stencils
+  double              working_set = 0;                                          // bytes: the level that holds them is the roof
 };
 
 // A cell of a table: a text, or a number, where NaN means that it is unknown or does not apply.
@@ -136,11 +142,12 @@ Table machines_table(const std::vector<Machine> &machines) {
               {}};
   for (const Machine &machine : machines) {
     add_figure(table, machine, "SMs", "1", machine.sm_count);
+    add_figure(table, machine, "launch", "s", machine.launch);
     for (const Level level : {Level::dram, Level::l2, Level::l1}) {
       add_figure(table, machine, name_of(level) + " bandwidth", "bytes/s", machine.at(level).bandwidth);
       add_figure(table, machine, name_of(level) + " capacity", "bytes", machine.at(level).capacity);
     }
-    for (const Unit unit : {Unit::cuda_core, Unit::tensor_core})
+    for (const Unit unit : {Unit::cuda_core, Unit::tensor_core, Unit::host})
       for (const std::string &type : data_type_names())
         add_figure(table, machine, name_of(unit) + " " + type, "FLOP/s", machine.at(unit, data_type_of(type)));
     for (const auto &peak : machine.mma_peaks)
@@ -182,22 +189,56 @@ const std::vector<Column> bound_columns{
   {"state", "state"},
 };
 
+const Stencil *stencil_of(const std::string &kernel) {
+  for (const Stencil &stencil : stencils())
+    if (stencil.name == kernel) return &stencil;
+  return nullptr;
+}
+
+OverlappedTile tile_of(const Stencil &stencil, const Settings &s) {
+  return {stencil.dimensions, s.tile_edge, double(stencil.radius), double(s.steps)};
+}
+
+// Useful FLOPs over the bytes of DRAM, with the halo's reads if tiles overlap.
+double intensity_of(const std::string &kernel, const Settings &s) {
+  const DataType type = data_type_of(s.type);
+  const Stencil *stencil = stencil_of(kernel);
+  if (stencil && s.tile_edge > 0) return fused_tile_intensity(tile_of(*stencil, s), 2.0 * stencil->points, element_bytes(type));
+  const tcbound::Work work = kernel_work(kernel, {type, stencil ? s.steps : 1, s.vectors});
+  return tcbound::arithmetic_intensity(double(work.useful_flops), double(work.bytes));
+}
+
+Level level_of(const Machine &machine, const Settings &s) {
+  return s.working_set > 0 ? level_that_holds(machine, s.working_set) : Level::dram;
+}
+
+double padding(const Settings &s) {
+  if (s.extent.empty()) return nan_value;
+  const MmaShape &shape = mma_shape_of(s.mma);
+  return padding_efficiency({s.extent[0], s.extent[1], s.extent[2]}, {double(shape.m), double(shape.n), double(shape.k)});
+}
+
+double waves(const Machine &machine, const Settings &s) {
+  if (s.tiles <= 0) return nan_value;
+  if (s.iterations > 0) return persistent_wave_efficiency(s.tiles, s.iterations, machine.sm_count_value(), s.blocks_per_sm);
+  return split_k_wave_efficiency(s.tiles, s.splits, machine.sm_count_value(), s.blocks_per_sm);
+}
+
 // Of one kernel on one machine. Figures that depend on something unknown are NaN; S(r) also where the kernel is
 // compute-bound and the bound does not apply.
 std::vector<Cell> bound_row(const Machine &machine, const std::string &kernel, const Settings &s) {
-  const DataType      type = data_type_of(s.type);
-  const bool          fuses = kernel.find("pt") != std::string::npos;
-  const tcbound::Work work = kernel_work(kernel, {type, fuses ? s.steps : 1, s.vectors});
-  const double        intensity = tcbound::arithmetic_intensity(double(work.useful_flops), double(work.bytes));
-  const double        bandwidth = nan_if_unknown([&] { return machine.bandwidth(Level::dram); });
-  const double        peak = nan_if_unknown([&] { return cuda_core_peak(machine, type); });
-  const double        tensor_peak = nan_if_unknown([&] { return tensor_core_peak(machine, type, s.mma); });
-  const bool          has_roof = bandwidth > 0 && peak > 0, has_alpha = has_roof && tensor_peak > 0;
-  const double        ridge = has_roof ? balance(peak, bandwidth) : nan_value, r = intensity / ridge;
-  const double        alpha = has_alpha ? effective_alpha(tensor_peak / peak, s.rho) : nan_value;
-  const char         *state = !has_roof              ? "unknown"
-                              : !has_alpha && r <= 1 ? "memory-bound, no tensor-core figure"
-                                                     : words(classify({r, has_alpha ? alpha : 1}));
+  const DataType type = data_type_of(s.type);
+  const bool     fuses = stencil_of(kernel) != nullptr;
+  const double   intensity = intensity_of(kernel, s);
+  const double   bandwidth = nan_if_unknown([&] { return machine.bandwidth(level_of(machine, s)); });
+  const double   peak = nan_if_unknown([&] { return cuda_core_peak(machine, type); });
+  const double   tensor_peak = nan_if_unknown([&] { return tensor_core_peak(machine, type, s.mma); });
+  const bool     has_roof = bandwidth > 0 && peak > 0, has_alpha = has_roof && tensor_peak > 0;
+  const double   ridge = has_roof ? balance(peak, bandwidth) : nan_value, r = intensity / ridge;
+  const double   alpha = has_alpha ? effective_alpha(tensor_peak / peak, s.rho) : nan_value;
+  const char    *state = !has_roof              ? "unknown"
+                         : !has_alpha && r <= 1 ? "memory-bound, no tensor-core figure"
+                                                : words(classify({r, has_alpha ? alpha : 1}));
   return {machine.name,
           kernel,
           s.type,
@@ -213,22 +254,72 @@ std::vector<Cell> bound_row(const Machine &machine, const std::string &kernel, c
           state};
 }
 
+// Columns that only these options give.
+void add_losses(Table &table, const Machine &machine, const Settings &s) {
+  const auto add = [&](const char *key, const char *heading, double value) {
+    if (std::isnan(value)) return;
+    table.columns.push_back({key, heading});
+    table.rows[0].push_back(value);
+  };
+  const Stencil *stencil = stencil_of(s.kernel);
+  const bool     halo = stencil && s.tile_edge > 0;
+  add("eta_pad", "eta_pad", padding(s));
+  add("eta_wave", "eta_wave", waves(machine, s));
+  add("halo_reads", "halo reads", halo ? halo_read_redundancy(tile_of(*stencil, s)) : nan_value);
+  add("halo_compute", "halo FLOPs", halo ? halo_compute_redundancy(tile_of(*stencil, s)) : nan_value);
+}
+
 void print_explanation(const Machine &machine, const Settings &s) {
-  const DataType      type = data_type_of(s.type);
-  const tcbound::Work work = kernel_work(s.kernel, {type, s.steps, s.vectors});
-  const double        intensity = tcbound::arithmetic_intensity(double(work.useful_flops), double(work.bytes));
-  const double        peak = cuda_core_peak(machine, type), ridge = balance(peak, machine.bandwidth(Level::dram));
-  const double        alpha = effective_alpha(tensor_core_peak(machine, type, s.mma) / peak, s.rho), r = intensity / ridge;
+  const DataType type = data_type_of(s.type);
+  const double   intensity = intensity_of(s.kernel, s), peak = cuda_core_peak(machine, type);
+  const double   ridge = balance(peak, machine.bandwidth(level_of(machine, s)));
+  const double   alpha = effective_alpha(tensor_core_peak(machine, type, s.mma) / peak, s.rho), r = intensity / ridge;
+  if (s.working_set > 0)
+    std::cout << "The roof is that of " << name_of(level_of(machine, s)) << ", which holds the working set.\n";
   if (r > 1) {
-    std::cout << "Over the ridge the bound does not apply. Tensor cores " << (tensor_cores_pay(alpha, 1, 1) ? "can" : "cannot")
-              << " win: alpha/rho = " << number_text(alpha, "-") << " without padding.\n";
+    const double pad = padding(s), wave = waves(machine, s), eta = (std::isnan(pad) ? 1 : pad) * (std::isnan(wave) ? 1 : wave);
+    std::cout << "Over the ridge the bound does not apply. Tensor cores "
+              << (tensor_cores_pay(alpha, eta, 1) ? "can" : "cannot") << " win: alpha " << (eta < 1 ? "eta/rho = " : "/rho = ")
+              << number_text(alpha * eta, "-") << (s.extent.empty() ? " without padding.\n" : ".\n");
     return;
   }
   std::cout << "With full overlap tensor cores gain nothing; without any they gain at most "
             << number_text(allowed_speedup(r, alpha), "-") << "x.\n";
-  if (s.kernel.find("pt") != std::string::npos)
+  if (stencil_of(s.kernel) && s.tile_edge <= 0)
     std::cout << "From " << number_text(steps_across_ridge(intensity / double(s.steps), ridge), "-")
               << " fused steps on it is compute-bound.\n";
+}
+
+// One kernel under the roof of each level of one machine.
+Table levels_table(const Machine &machine, const Settings &s) {
+  const DataType type = data_type_of(s.type);
+  const double   intensity = intensity_of(s.kernel, s), peak = cuda_core_peak(machine, type);
+  const double   tensor_peak = nan_if_unknown([&] { return tensor_core_peak(machine, type, s.mma); });
+  const double   alpha = effective_alpha(tensor_peak > 0 ? tensor_peak / peak : 1, s.rho);
+  const auto     work = kernel_work(s.kernel, {type, s.steps, s.vectors});
+  const double   working_set = s.working_set > 0 ? s.working_set : double(work.bytes);
+  Table          table{{{"machine", "machine"},
+                        {"level", "level"},
+                        {"bandwidth_bytes_per_s", "bytes/s"},
+                        {"capacity_bytes", "capacity"},
+                        {"balance_flops_per_byte", "balance"},
+                        {"r", "r"},
+                        {"attainable_flops_per_s", "roof FLOP/s"},
+                        {"speedup_without_overlap", "S(r)"},
+                        {"holds", "holds"}},
+              {}};
+  for (const Level level : {Level::dram, Level::l2, Level::l1}) {
+    const double bandwidth = nan_if_unknown([&] { return machine.bandwidth(level); });
+    const double capacity = nan_if_unknown([&] { return machine.capacity(level); });
+    const double ridge = bandwidth > 0 ? balance(peak, bandwidth) : nan_value, r = intensity / ridge;
+    table.rows.push_back({machine.name, name_of(level), bandwidth, capacity, ridge, r,
+                          bandwidth > 0 ? attainable(peak, bandwidth, intensity) : nan_value,
+                          r <= 1 && tensor_peak > 0 ? speedup(r, alpha) : nan_value,
+                          std::isnan(capacity)      ? "unknown"
+                          : working_set <= capacity ? "yes"
+                                                    : "no"});
+  }
+  return table;
 }
 
 std::vector<Machine> all_machines(const Settings &s) {
@@ -239,7 +330,7 @@ std::vector<Machine> all_machines(const Settings &s) {
 
 // CLI11 would only say that a command is missing.
 void check_command(int argc, char **argv) {
-  if (argc > 1 && argv[1][0] != '-') index_of_name("command", argv[1], {"machines", "bound", "table"});
+  if (argc > 1 && argv[1][0] != '-') index_of_name("command", argv[1], {"machines", "bound", "levels", "table"});
 }
 
 void check_names(const Settings &s) {
@@ -252,11 +343,20 @@ void run_bound(const Settings &s) {
   const std::vector<Machine> machines = all_machines(s);
   const Machine             &machine = find_machine(machines, s.machine);
   kernel_work(s.kernel, {data_type_of(s.type), s.steps, s.vectors}); // checks the kernel's name and steps
-  cuda_core_peak(machine, data_type_of(s.type));                     // here, other than in the table, unknown is an error
+  if (s.tile_edge > 0 && !stencil_of(s.kernel)) throw std::invalid_argument("--tile-edge is for stencils, not for " + s.kernel);
+  if (!s.extent.empty() && s.mma.empty()) throw std::invalid_argument("--extent needs --mma, the tile that is padded to");
+  cuda_core_peak(machine, data_type_of(s.type)); // here, other than in the table, unknown is an error
   tensor_core_peak(machine, data_type_of(s.type), s.mma);
-  machine.bandwidth(Level::dram);
-  print({bound_columns, {bound_row(machine, s.kernel, s)}}, s.format);
+  machine.bandwidth(level_of(machine, s));
+  Table table{bound_columns, {bound_row(machine, s.kernel, s)}};
+  add_losses(table, machine, s);
+  print(table, s.format);
   if (s.format == "text") print_explanation(machine, s);
+}
+
+void run_levels(const Settings &s) {
+  const std::vector<Machine> machines = all_machines(s);
+  print(levels_table(find_machine(machines, s.machine), s), s.format);
 }
 
 void run_table(const Settings &s) {
@@ -277,6 +377,28 @@ void add_options(CLI::App &command, Settings &s, bool kernels) {
   command.add_option("--vectors", s.vectors, "columns of SpMM")->check(CLI::Range(std::int64_t(1), std::int64_t(1000000)));
 }
 
+void add_one_kernel(CLI::App &command, Settings &s) {
+  command.add_option("--machine", s.machine, "see 'tcbound-model machines'")->required();
+  command.add_option("--kernel", s.kernel, tcbound::join_names(kernel_names(), ", "))->required();
+  command.add_option("--working-set", s.working_set, "bytes: the level that holds them is the roof")
+    ->check(CLI::PositiveNumber);
+}
+
+void add_losses_options(CLI::App &command, Settings &s) {
+  const auto count = CLI::Range(1.0, 1e15);
+  command.add_option("--extent", s.extent, "M,N,K of the matrix product: padding efficiency with the shape of --mma")
+    ->delimiter(',')
+    ->expected(3)
+    ->check(count);
+  command.add_option("--tiles", s.tiles, "tiles of the output: wave efficiency")->check(count);
+  command.add_option("--blocks-per-sm", s.blocks_per_sm, "blocks resident on an SM, for --tiles")->check(count);
+  command.add_option("--split-k", s.splits, "blocks that share the k loop of a tile, for --tiles")->check(count);
+  command.add_option("--persistent", s.iterations, "k steps of a tile that a persistent grid shares evenly, for --tiles")
+    ->check(count);
+  command.add_option("--tile-edge", s.tile_edge, "cells: halo of a stencil's overlapped tiles of that edge, written per tile")
+    ->check(count);
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
@@ -285,18 +407,22 @@ int main(int argc, char **argv) {
   app.require_subcommand(1);
   CLI::App *machines = app.add_subcommand("machines", "the figures of every machine and where they come from");
   CLI::App *bound = app.add_subcommand("bound", "one kernel on one machine");
+  CLI::App *levels = app.add_subcommand("levels", "one kernel under the roofs of DRAM, L2 and L1");
   CLI::App *table = app.add_subcommand("table", "every kernel on every machine");
   add_options(*machines, settings, false);
   add_options(*bound, settings, true);
   add_options(*table, settings, true);
-  bound->add_option("--machine", settings.machine, "see 'tcbound-model machines'")->required();
-  bound->add_option("--kernel", settings.kernel, tcbound::join_names(kernel_names(), ", "))->required();
+  add_options(*levels, settings, true);
+  add_one_kernel(*bound, settings);
+  add_one_kernel(*levels, settings);
+  add_losses_options(*bound, settings);
   try {
     check_command(argc, argv);
     CLI11_PARSE(app, argc, argv);
     check_names(settings);
     if (machines->parsed()) print(machines_table(all_machines(settings)), settings.format);
     if (bound->parsed()) run_bound(settings);
+    if (levels->parsed()) run_levels(settings);
     if (table->parsed()) run_table(settings);
   } catch (const std::exception &e) {
     std::cerr << "tcbound-model: " << e.what() << '\n';

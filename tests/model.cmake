@@ -1,5 +1,5 @@
 # The model's tests need its sources, which the archive of kernels does not have.
-foreach(name model_machine_test model_bounds_test model_work_counts_test)
+foreach(name model_machine_test model_bounds_test model_present_test model_verdict_test model_work_counts_test)
   target_link_libraries(${name} PRIVATE tcbound_model)
 endforeach()
 
@@ -19,13 +19,25 @@ if(TCBOUND_APPS)
     --steps 3 --mma m16n8k16)
   tcbound_model_test(rho "\"alpha\": 0.25" bound --machine TwiceAsFast --kernel csr27 --rho 8 --format json --machine-file
     ${data}/twice_as_fast.json)
+  # A100's 40 MiB of L2 hold 30 MB, its L1 does not: the ridge moves from 4.757 to 1.344.
+  tcbound_model_test(working_set "csr7 .*1.344 .*The roof is that of l2" bound --machine A100-80GB --kernel csr7 --working-set
+    3e7)
+  tcbound_model_test(levels "dram +2.039e.12 .* yes\n.*l2 +7.219e.12 .* yes\n.*l1 .* no" levels --machine A100-80GB --kernel
+    csr7 --working-set 3e7)
+  tcbound_model_test(padding "eta_pad +eta_wave.* 0.5 +0.7576" bound --machine H200 --kernel scale --mma m16n8k16 --extent
+    16,4,16 --tiles 200 --blocks-per-sm 1)
+  tcbound_model_test(split_k "eta_wave\": 0.9469" bound --machine H200 --kernel scale --tiles 125 --split-k 2 --format json)
+  # (64 + 2)^2 / 64^2 cells read, one step computes no more than it needs: I = 10 / (8 (1 + 1.0635)).
+  tcbound_model_test(halo "halo reads +halo FLOPs.*0.6058 .* 1.063 +1" bound --machine H200 --kernel 2d5pt --tile-edge 64)
+  tcbound_model_test(halo_of_what "tile-edge is for stencils, not for scale" bound --machine H200 --kernel scale --tile-edge 64)
+  tcbound_model_test(padding_of_what "extent needs --mma" bound --machine H200 --kernel scale --extent 1,1,1)
   tcbound_model_test(table "B200 +scale .* 1 +memory-bound, compliant" table)
   tcbound_model_test(table_csv "B200,scale,fp64,1,0.0625,4.805,0.01301,1,1,[^,]*,1,1,\"memory-bound, compliant\"" table
     --format csv)
   tcbound_model_test(unknown_machine "no machine 'H20'; did you mean H200. Valid: V100, " bound --machine H20 --kernel scale)
   tcbound_model_test(unknown_kernel "no kernel '2d49'; did you mean 2d49pt. Valid: scale, " bound --machine H200
     --kernel 2d49)
-  tcbound_model_test(unknown_command "no command 'tabel'; did you mean table. Valid: machines, bound, table" tabel)
+  tcbound_model_test(unknown_command "no command 'tabel'; did you mean table. Valid: machines, bound, levels, table" tabel)
   tcbound_model_test(unknown_format "no format 'xml'.*Valid: text, csv, json" table --format xml)
   tcbound_model_test(unknown_figure "V100: the fp64 peak of unit tensor_core is unknown" bound --machine V100 --kernel scale)
   foreach(case "--machine;H20;--kernel;scale" "--machine;V100;--kernel;scale" "--machine;H200;--kernel;scale;--steps;0"

@@ -10,16 +10,12 @@
 namespace {
 
 struct Ceiling {
-  PetscLogDouble sum = 0;
-  PetscMPIInt    without = -1; // the first rank without such a memory
-  std::string    why_not;      // of that rank
+  TCBoundCeilings sums;
+  PetscMPIInt     without = -1; // the first rank without such a memory
+  std::string     why_not;      // of that rank
 };
 
-// The memory and the members' ranks in MPI_COMM_WORLD: communicators of the same processes share one measurement, and all
-// members agree whether there is one.
-using Group = std::pair<tcbound::MemorySpace, std::vector<int>>;
-
-std::map<Group, Ceiling> ceilings;
+std::map<TCBoundGroup, Ceiling> ceilings;
 
 } // namespace
 
@@ -29,7 +25,7 @@ PetscErrorCode TCBoundLogForgetCeilings(void) {
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode TCBoundGetGroup(MPI_Comm comm, std::vector<int> *world_ranks) {
+PetscErrorCode TCBoundGetGroup(MPI_Comm comm, std::vector<int> *world_ranks) {
   MPI_Group   group, world;
   PetscMPIInt size;
 
@@ -72,12 +68,7 @@ static PetscErrorCode TCBoundFindWithout(MPI_Comm comm, tcbound::MemorySpace spa
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-// Ranks that use the same device take turns: their kernels would run in time slices, of which a rank sees only its own.
-struct Turns {
-  int mine = 0, ranks = 1, most = 1; // this rank's turn, the ranks on its device, the most on any device
-};
-
-static PetscErrorCode TCBoundGetTurns(MPI_Comm comm, const tcbound::Executor *executor, Turns *turns) {
+PetscErrorCode TCBoundGetTurns(MPI_Comm comm, const tcbound::Executor *executor, TCBoundTurns *turns) {
   constexpr int length = 16; // of a device's UUID
   PetscMPIInt   rank, size;
   std::string   id = executor ? executor->device().id : "";
@@ -102,10 +93,10 @@ static PetscErrorCode TCBoundGetTurns(MPI_Comm comm, const tcbound::Executor *ex
 }
 
 // An error on one rank becomes one on all, after the last collective call. A device counts once, whoever shares it.
-static PetscErrorCode TCBoundMeasure(MPI_Comm comm, tcbound::Executor *executor, PetscLogDouble *sum) {
-  PetscLogDouble measured[2] = {0, 0}; // bytes per second, failures
+static PetscErrorCode TCBoundMeasure(MPI_Comm comm, tcbound::Executor *executor, TCBoundCeilings *sums) {
+  PetscLogDouble measured[4] = {0, 0, 0, 0}, launch = 0; // bandwidth, of the cache, peak; failures
   std::string    failure = "another rank failed";
-  Turns          turns;
+  TCBoundTurns   turns;
 
   PetscFunctionBegin;
   PetscCall(TCBoundGetTurns(comm, executor, &turns));
@@ -114,20 +105,24 @@ static PetscErrorCode TCBoundMeasure(MPI_Comm comm, tcbound::Executor *executor,
     if (!executor || turn != turns.mine) continue;
     try {
       measured[0] = executor->measure_bandwidth() / turns.ranks;
+      measured[1] = executor->measure_cache_bandwidth() / turns.ranks;
+      measured[2] = executor->measure_peak() / turns.ranks;
+      launch = executor->measure_launch();
     } catch (const std::exception &e) {
-      measured[1] = 1;
+      measured[3] = 1;
       failure = e.what();
     }
   }
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, measured, 2, MPI_DOUBLE, MPI_SUM, comm));
-  PetscCheck(measured[1] == 0, PETSC_COMM_SELF, PETSC_ERR_LIB, "Cannot measure the memory bandwidth: %s", failure.c_str());
-  *sum = measured[0];
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, measured, 4, MPI_DOUBLE, MPI_SUM, comm));
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &launch, 1, MPI_DOUBLE, MPI_MAX, comm));
+  PetscCheck(measured[3] == 0, PETSC_COMM_SELF, PETSC_ERR_LIB, "Cannot measure the memory bandwidth: %s", failure.c_str());
+  *sums = {measured[0], measured[1], measured[2], launch};
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 // strict: measure only if every rank has the memory. The result is then kept only with a measurement.
 static PetscErrorCode TCBoundGetCeiling(MPI_Comm comm, tcbound::MemorySpace space, PetscBool strict, Ceiling *ceiling) {
-  Group              group{space, {}};
+  TCBoundGroup       group{space, {}};
   tcbound::Executor *executor;
 
   PetscFunctionBegin;
@@ -140,17 +135,17 @@ static PetscErrorCode TCBoundGetCeiling(MPI_Comm comm, tcbound::MemorySpace spac
   if (tcbound_log && tcbound_log->closed) PetscFunctionReturn(PETSC_SUCCESS); // the executors are gone
   PetscCall(TCBoundFindWithout(comm, space, &executor, ceiling));
   if (strict && ceiling->without >= 0) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(TCBoundMeasure(comm, executor, &ceiling->sum));
+  PetscCall(TCBoundMeasure(comm, executor, &ceiling->sums));
   ceilings[group] = *ceiling;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode TCBoundLogCeiling(MPI_Comm comm, tcbound::MemorySpace space, PetscLogDouble *sum) {
+PetscErrorCode TCBoundLogCeilings(MPI_Comm comm, tcbound::MemorySpace space, TCBoundCeilings *sums) {
   Ceiling ceiling;
 
   PetscFunctionBegin;
   PetscCall(TCBoundGetCeiling(comm, space, PETSC_FALSE, &ceiling));
-  *sum = ceiling.sum;
+  *sums = ceiling.sums;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -185,6 +180,6 @@ PetscErrorCode TCBoundGetBandwidth(MPI_Comm comm, PetscMemType memtype, PetscLog
   PetscCall(TCBoundGetCeiling(comm, space, PETSC_TRUE, &ceiling));
   PetscCheck(ceiling.without < 0, comm, PETSC_ERR_SUP, "Rank %d has no %s memory that tcbound can use: %s", ceiling.without,
              tcbound::space_name(space), ceiling.why_not.c_str());
-  *bytes_per_second = ceiling.sum;
+  *bytes_per_second = ceiling.sums.bandwidth;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -1,53 +1,85 @@
-// The log's life: from TCBoundLogInitialize() over the default log handler's views to the end of PetscFinalize().
+// The log's life: from TCBoundLogInitialize() over the log handlers' views to the end of PetscFinalize().
 //
-// PetscLogView() views only handlers of type "default" or "nested", so that the rows enter -log_view by wrapping the default
-// handler's view. A handler that -log_view or PetscLogDefaultBegin() makes later comes from the registered constructor, which
-// is therefore replaced too. PetscFinalize() views after the finalizers (and after the device contexts are gone): the finalizer
-// turns all that is pending into numbers, and the wrapped handler's destroy frees them.
+// PetscLogView() views only handlers of type "default" or "nested" (XML and flame graphs), so that the rows enter -log_view by
+// wrapping the views of these. A handler that -log_view, PetscLogDefaultBegin() or PetscLogNestedBegin() makes later comes from
+// the registered constructor, which is therefore replaced too. PetscFinalize() views after the finalizers (and after the
+// device contexts are gone): the finalizer turns all that is pending into numbers, and the wrapped handlers' destroy frees them.
 #include <petsc/private/loghandlerimpl.h>
 
+#include "../model/machine.h"
 #include "logimpl.h"
 
-static PetscErrorCode (*petsc_create)(PetscLogHandler) = NULL;
-static PetscErrorCode (*petsc_view)(PetscLogHandler, PetscViewer) = NULL;
-static PetscErrorCode (*petsc_destroy)(PetscLogHandler) = NULL;
+namespace {
+
+// PETSc's own operations of a type of handler.
+struct Wrapped {
+  const char *type;
+  PetscErrorCode (*create)(PetscLogHandler);
+  PetscErrorCode (*view)(PetscLogHandler, PetscViewer);
+  PetscErrorCode (*destroy)(PetscLogHandler);
+};
+enum { WRAPPED_DEFAULT, WRAPPED_NESTED, WRAPPED_TYPES };
+Wrapped wrapped[WRAPPED_TYPES] = {{PETSCLOGHANDLERDEFAULT, NULL, NULL, NULL}, {PETSCLOGHANDLERNESTED, NULL, NULL, NULL}};
+
+} // namespace
 
 static PetscErrorCode TCBoundLogFree(void) {
   PetscFunctionBegin;
   delete tcbound_log;
   tcbound_log = NULL;
   PetscCall(TCBoundLogForgetCeilings());
+  PetscCall(TCBoundLogForgetMachines());
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode PetscLogHandlerView_TCBound(PetscLogHandler handler, PetscViewer viewer) {
+template <int type> static PetscErrorCode PetscLogHandlerView_TCBound(PetscLogHandler handler, PetscViewer viewer) {
   PetscFunctionBegin;
-  PetscCall((*petsc_view)(handler, viewer));
+  PetscCall((*wrapped[type].view)(handler, viewer));
   PetscCall(TCBoundLogPrint(viewer));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode PetscLogHandlerDestroy_TCBound(PetscLogHandler handler) {
+template <int type> static PetscErrorCode PetscLogHandlerDestroy_TCBound(PetscLogHandler handler) {
   PetscFunctionBegin;
-  PetscCall((*petsc_destroy)(handler));
+  PetscCall((*wrapped[type].destroy)(handler));
   if (tcbound_log && tcbound_log->closed) PetscCall(TCBoundLogFree());
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode TCBoundLogHookHandler(PetscLogHandler handler) {
+bool TCBoundLogIsHooked(PetscLogHandler handler) {
+  return handler->ops->view == PetscLogHandlerView_TCBound<WRAPPED_DEFAULT> ||
+         handler->ops->view == PetscLogHandlerView_TCBound<WRAPPED_NESTED>;
+}
+
+template <int type> static PetscErrorCode TCBoundLogHookHandler(PetscLogHandler handler) {
   PetscFunctionBegin;
-  if (handler->ops->view == PetscLogHandlerView_TCBound) PetscFunctionReturn(PETSC_SUCCESS);
-  petsc_view = handler->ops->view;
-  petsc_destroy = handler->ops->destroy;
-  handler->ops->view = PetscLogHandlerView_TCBound;
-  handler->ops->destroy = PetscLogHandlerDestroy_TCBound;
+  if (TCBoundLogIsHooked(handler)) PetscFunctionReturn(PETSC_SUCCESS);
+  wrapped[type].view = handler->ops->view;
+  wrapped[type].destroy = handler->ops->destroy;
+  handler->ops->view = PetscLogHandlerView_TCBound<type>;
+  handler->ops->destroy = PetscLogHandlerDestroy_TCBound<type>;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode PetscLogHandlerCreate_TCBound(PetscLogHandler handler) {
+template <int type> static PetscErrorCode PetscLogHandlerCreate_TCBound(PetscLogHandler handler) {
   PetscFunctionBegin;
-  PetscCall((*petsc_create)(handler));
-  PetscCall(TCBoundLogHookHandler(handler));
+  PetscCall((*wrapped[type].create)(handler));
+  PetscCall(TCBoundLogHookHandler<type>(handler));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+template <int type> static PetscErrorCode TCBoundLogHookType(void) {
+  PetscFunctionBegin;
+  PetscCall(PetscFunctionListFind(PetscLogHandlerList, wrapped[type].type, &wrapped[type].create));
+  PetscCheck(wrapped[type].create, PETSC_COMM_SELF, PETSC_ERR_PLIB, "PETSc has no log handler of type %s", wrapped[type].type);
+  PetscCall(PetscLogHandlerRegister(wrapped[type].type, PetscLogHandlerCreate_TCBound<type>));
+  for (int i = 0; i < PETSC_LOG_HANDLER_MAX; i++) {
+    const PetscLogHandler h = PetscLogHandlers[i].handler;
+    PetscBool             is = PETSC_FALSE;
+
+    if (h) PetscCall(PetscObjectTypeCompare((PetscObject)h, wrapped[type].type, &is));
+    if (is) PetscCall(TCBoundLogHookHandler<type>(h));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -58,21 +90,23 @@ static PetscErrorCode TCBoundLogHook(void) {
   // PETSc fills its list of constructors when the first handler is made, which need not have happened yet.
   PetscCall(PetscLogHandlerCreate(PETSC_COMM_WORLD, &handler));
   PetscCall(PetscLogHandlerDestroy(&handler));
-  PetscCall(PetscFunctionListFind(PetscLogHandlerList, PETSCLOGHANDLERDEFAULT, &petsc_create));
-  PetscCheck(petsc_create, PETSC_COMM_SELF, PETSC_ERR_PLIB, "PETSc has no default log handler");
-  PetscCall(PetscLogHandlerRegister(PETSCLOGHANDLERDEFAULT, PetscLogHandlerCreate_TCBound));
-  PetscCall(PetscLogGetDefaultHandler(&handler));
-  if (handler) PetscCall(TCBoundLogHookHandler(handler));
+  PetscCall(TCBoundLogHookType<WRAPPED_DEFAULT>());
+  PetscCall(TCBoundLogHookType<WRAPPED_NESTED>());
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static bool TCBoundLogHasHandler(void) {
+  for (int i = 0; i < PETSC_LOG_HANDLER_MAX; i++)
+    if (PetscLogHandlers[i].handler && TCBoundLogIsHooked(PetscLogHandlers[i].handler)) return true;
+  return false;
+}
+
 static PetscErrorCode TCBoundLogFinalize(void) {
-  PetscLogHandler handler;
+  const bool viewed = TCBoundLogHasHandler();
 
   PetscFunctionBegin;
-  PetscCall(PetscLogGetDefaultHandler(&handler));
   if (!tcbound_log->json_file.empty()) PetscCall(TCBoundLogWriteJSON(PETSC_COMM_WORLD, tcbound_log->json_file.c_str()));
-  if (handler) { // measures the ceilings that its views will show
+  if (viewed) { // measures the ceilings that its views will show
     tcbound::Report report;
 
     PetscCall(TCBoundLogReduce(PETSC_COMM_WORLD, &report));
@@ -84,33 +118,48 @@ static PetscErrorCode TCBoundLogFinalize(void) {
     row->open.reset();
   }
   tcbound_log->closed = PETSC_TRUE;
-  if (!handler) PetscCall(TCBoundLogFree());
+  if (!viewed) PetscCall(TCBoundLogFree());
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode TCBoundLogGetOptions(char file[], size_t length, PetscBool *set) {
+static PetscErrorCode TCBoundLogGetOptions(TCBoundLogState *state) {
+  char      json[PETSC_MAX_PATH_LEN] = "", machine[PETSC_MAX_PATH_LEN] = "";
+  PetscBool set_json, set_machine;
+
   PetscFunctionBegin;
   PetscOptionsBegin(PETSC_COMM_WORLD, NULL, "tcbound log options", "TCBoundInitialize");
-  PetscCall(
-    PetscOptionsString("-tcbound_log_json", "File for the roofline rows as JSON", "TCBoundInitialize", "", file, length, set));
+  PetscCall(PetscOptionsString("-tcbound_log_json", "File for the roofline rows as JSON", "TCBoundInitialize", "", json,
+                               sizeof(json), &set_json));
+  PetscCall(PetscOptionsBool("-tcbound_log_detail", "All columns in the roofline table, which is then wide",
+                             "TCBoundInitialize", state->detail, &state->detail, NULL));
+  PetscCall(PetscOptionsString("-tcbound_machine", "File of ceilings that override measured and built-in ones",
+                               "TCBoundInitialize", "", machine, sizeof(machine), &set_machine));
   PetscOptionsEnd();
-  PetscCheck(!*set || file[0], PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT, "-tcbound_log_json needs the name of a file");
-  // Fails now rather than after the run.
-  if (*set) PetscCall(TCBoundLogCheckJSON(PETSC_COMM_WORLD, file));
+  PetscCheck(!set_json || json[0], PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT, "-tcbound_log_json needs the name of a file");
+  PetscCheck(!set_machine || machine[0], PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT, "-tcbound_machine needs the name of a file");
+  // Wrong files fail now rather than after the run.
+  if (set_machine) {
+    try {
+      tcbound::model::load_machines(machine, {});
+    } catch (const std::exception &e) {
+      SETERRQ(PETSC_COMM_SELF, PETSC_ERR_USER_INPUT, "-tcbound_machine: %s", e.what());
+    }
+  }
+  if (set_json) PetscCall(TCBoundLogCheckJSON(PETSC_COMM_WORLD, json));
+  state->json_file = json;
+  state->machine_file = machine;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 PetscErrorCode TCBoundLogInitialize(void) {
-  char      file[PETSC_MAX_PATH_LEN] = "";
-  PetscBool json;
-  int       argc = 0;
-  char    **argv = NULL;
+  auto   state = std::make_unique<TCBoundLogState>();
+  int    argc = 0;
+  char **argv = NULL;
 
   PetscFunctionBegin;
-  PetscCall(TCBoundLogGetOptions(file, sizeof(file), &json));
+  PetscCall(TCBoundLogGetOptions(state.get()));
   PetscCall(TCBoundLogFree());
-  tcbound_log = new TCBoundLogState;
-  if (json) tcbound_log->json_file = file;
+  tcbound_log = state.release();
   PetscCall(PetscGetArgs(&argc, &argv)); // gone in PetscFinalize()
   if (argv) tcbound_log->command_line.assign(argv, argv + argc);
   PetscCall(TCBoundLogHook());

@@ -17,7 +17,7 @@ PetscErrorCode TCBoundLogActive(PetscBool *active) {
   if (!tcbound_log->json_file.empty()) *active = PETSC_TRUE;
   for (int i = 0; i < PETSC_LOG_HANDLER_MAX; i++) {
     const PetscLogHandler h = PetscLogHandlers[i].handler;
-    if (h && h->ops->view == PetscLogHandlerView_TCBound) *active = PETSC_TRUE;
+    if (h && TCBoundLogIsHooked(h)) *active = PETSC_TRUE;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -29,6 +29,7 @@ PetscErrorCode TCBoundLogGetRow(const char event[], const char label[], const tc
   PetscAssertPointer(row, 4);
   *row = NULL;
   if (!tcbound_log || tcbound_log->closed) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(TCBoundLogReadCalibration(kernel.space()));
   auto &slot = tcbound_log->rows[{event, label, kernel.name()}];
   if (!slot) {
     slot = std::make_unique<_n_TCBoundLogRow>();
@@ -38,6 +39,32 @@ PetscErrorCode TCBoundLogGetRow(const char event[], const char label[], const tc
     slot->space = kernel.space();
   }
   *row = slot.get();
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode TCBoundLogSetMMA(TCBoundLogRow row, const char mma[]) {
+  PetscFunctionBegin;
+  if (row) row->mma = mma;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode TCBoundLogSetExtra(TCBoundLogRow row) {
+  PetscFunctionBegin;
+  if (row) row->extra = true;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode TCBoundLogAddCompare(PetscLogDouble checks, PetscLogDouble seconds) {
+  PetscFunctionBegin;
+  if (!tcbound_log || tcbound_log->closed) PetscFunctionReturn(PETSC_SUCCESS);
+  tcbound_log->compare.checks += checks;
+  tcbound_log->compare.seconds += seconds;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode TCBoundLogAddAlone(void) {
+  PetscFunctionBegin;
+  if (tcbound_log && !tcbound_log->closed) tcbound_log->compare.alone++;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -105,6 +132,7 @@ PetscErrorCode TCBoundLogEnd(TCBoundLogRow row, tcbound::Executor &executor, con
   row->compulsory_bytes += static_cast<double>(work.compulsory_bytes);
   row->useful_flops += static_cast<double>(work.useful_flops);
   row->issued_flops += static_cast<double>(work.issued_flops);
+  row->padded_flops += static_cast<double>(work.padded_flops ? work.padded_flops : work.useful_flops);
   if (queue.pending.size() > TCBOUND_LOG_PENDING) PetscCall(TCBoundLogTakeReady(queue));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

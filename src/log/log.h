@@ -9,7 +9,8 @@
 
 typedef struct _n_TCBoundLogRow *TCBoundLogRow; // owned by the log; valid until PetscFinalize()
 
-// PETSC_TRUE while the default log handler runs (-log_view, PetscLogDefaultBegin()) or -tcbound_log_json was given.
+// PETSC_TRUE while a log handler runs whose views we extend (-log_view, PetscLogDefaultBegin(), PetscLogNestedBegin()) or
+// -tcbound_log_json was given.
 PETSC_INTERN PetscErrorCode TCBoundLogActive(PetscBool *active);
 
 // The row of that key, made at first use. `label` is the object's name or options prefix. *row is NULL before
@@ -17,12 +18,26 @@ PETSC_INTERN PetscErrorCode TCBoundLogActive(PetscBool *active);
 PETSC_INTERN PetscErrorCode TCBoundLogGetRow(const char event[], const char label[], const tcbound::Kernel &kernel,
                                              TCBoundLogRow *row);
 
+// The shape of the MMA instruction that the row's kernel runs on (Format::mma()). Not needed without tensor cores.
+PETSC_INTERN PetscErrorCode TCBoundLogSetMMA(TCBoundLogRow row, const char mma[]);
+
 // Around one application of the row's kernel, in stream order; neither waits for the device. A NULL row is not logged. An End
 // without an active Begin does nothing, and a Begin whose End never came (an error in between) is forgotten.
 PETSC_INTERN PetscErrorCode TCBoundLogBegin(TCBoundLogRow row, tcbound::Executor &executor);
 PETSC_INTERN PetscErrorCode TCBoundLogEnd(TCBoundLogRow row, tcbound::Executor &executor, const tcbound::Work &work);
 
-// Hooks the default log handler, reads the options and registers the finalizer, which uses the executors: finalizers run in
+// PETSc's energy log ("-log_view_gpu_energy" or "..._meter") around one application of the row's kernel: brackets
+// TCBoundLogBegin/End, and nothing where PETSc logs no energy. Its meter waits for the device.
+PETSC_INTERN PetscErrorCode TCBoundLogEnergyBegin(TCBoundLogRow row);
+PETSC_INTERN PetscErrorCode TCBoundLogEnergyEnd(TCBoundLogRow row);
+
+// What -mat_tcbound_compare costs: calls of this row are extra ones; seconds that this rank spent on set-up and on comparing
+// results, and how many it compared; and that a matrix was met that no other kernel can run.
+PETSC_INTERN PetscErrorCode TCBoundLogSetExtra(TCBoundLogRow row);
+PETSC_INTERN PetscErrorCode TCBoundLogAddCompare(PetscLogDouble checks, PetscLogDouble seconds);
+PETSC_INTERN PetscErrorCode TCBoundLogAddAlone(void);
+
+// Hooks PETSc's log handlers, reads the options and registers the finalizer, which uses the executors: finalizers run in
 // the reverse order of PetscRegisterFinalize(), so register the executors' one before this call. Collective on
 // PETSC_COMM_WORLD, once per PetscInitialize().
 PETSC_INTERN PetscErrorCode TCBoundLogInitialize(void);

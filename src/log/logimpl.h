@@ -14,13 +14,15 @@
 #include "samples.h"
 
 struct _n_TCBoundLogRow {
-  std::string          event, label, kernel;
+  std::string          event, label, kernel, mma;
   tcbound::MemorySpace space = tcbound::MemorySpace::host;
   // Of all calls ended, where samples lack those still pending.
-  double           bytes = 0, compulsory_bytes = 0, useful_flops = 0, issued_flops = 0;
+  double bytes = 0, compulsory_bytes = 0, useful_flops = 0, issued_flops = 0, padded_flops = 0;
+  double joules = 0, joules_calls = 0, joules_before = 0; // as PETSc logs energy, of how many calls; at the last Begin
   tcbound::Samples samples;
 
-  std::unique_ptr<tcbound::Interval> open; // between Begin and End
+  bool                               extra = false; // calls that only -mat_tcbound_compare makes
+  std::unique_ptr<tcbound::Interval> open;          // between Begin and End
 };
 
 // An executor's intervals: in the order of End those that the device may still work on, and those to use again.
@@ -39,7 +41,11 @@ struct TCBoundLogState {
   std::map<Key, std::unique_ptr<_n_TCBoundLogRow>> rows;
   std::map<tcbound::Executor *, TCBoundLogQueue>   queues;
   std::vector<std::string>                         command_line;
-  std::string                                      json_file;            // of -tcbound_log_json, else empty
+  std::string                                      json_file;                            // of -tcbound_log_json, else empty
+  std::string                                      machine_file;                         // of -tcbound_machine, else empty
+  PetscBool                                        detail = PETSC_FALSE;                 // -tcbound_log_detail
+  bool                                             calibration_read[2] = {false, false}; // by MemorySpace
+  tcbound::ReportCompare                           compare;
   PetscBool                                        closed = PETSC_FALSE; // the finalizer ran: numbers only, no executors
 };
 
@@ -52,20 +58,47 @@ PETSC_INTERN PetscErrorCode TCBoundLogDrain(void);
 // The union over ranks, sorted and without duplicates; the strings hold no NUL. Collective.
 PETSC_INTERN PetscErrorCode TCBoundLogUnion(MPI_Comm comm, std::vector<std::string> *strings);
 
+// Reads what files say of this rank's device or host, so that a malformed file is an error at the first product rather than
+// after the run. Not collective.
+PETSC_INTERN PetscErrorCode TCBoundLogReadCalibration(tcbound::MemorySpace space);
+
 // Reduces the rows over ranks, and measures the ceilings that they need at first use. Collective.
 PETSC_INTERN PetscErrorCode TCBoundLogReduce(MPI_Comm comm, tcbound::Report *report);
 
-// The sum over ranks of the bandwidth of a memory, where ranks without such a memory (no device) count as 0. Measured at first
-// use, kept per group of processes; 0 if it was not measured before the finalizer. Collective.
-PETSC_INTERN PetscErrorCode TCBoundLogCeiling(MPI_Comm comm, tcbound::MemorySpace space, PetscLogDouble *sum);
+// What the run itself measures of a memory, over the ranks that have it: a host's all at once, those of a device in turns.
+struct TCBoundCeilings {
+  PetscLogDouble bandwidth = 0, cache_bandwidth = 0, peak = 0; // sums; 0 where not measured
+  PetscLogDouble launch = 0;                                   // the largest
+};
+// Measured at first use, kept per group of processes; all 0 if it was not measured before the finalizer. Collective.
+PETSC_INTERN PetscErrorCode TCBoundLogCeilings(MPI_Comm comm, tcbound::MemorySpace space, TCBoundCeilings *sums);
+
+// The machine that the ranks of comm have in that memory together, where ranks without such a memory (no device) add nothing:
+// from files, from what the run measures (only if files do not give it) and from the built-in machines. Kept per group of
+// processes. Collective.
+PETSC_INTERN PetscErrorCode TCBoundLogGetMachine(MPI_Comm comm, tcbound::MemorySpace space, tcbound::ReportMachine *machine);
+
+// The memory and the members' ranks in MPI_COMM_WORLD: communicators of the same processes share one measurement, and all
+// members agree whether there is one.
+using TCBoundGroup = std::pair<tcbound::MemorySpace, std::vector<int>>;
+PETSC_INTERN PetscErrorCode TCBoundGetGroup(MPI_Comm comm, std::vector<int> *world_ranks);
+
+// Ranks that use the same device: their kernels would run in time slices, of which a rank sees only its own.
+struct TCBoundTurns {
+  int mine = 0, ranks = 1, most = 1; // this rank's turn, the ranks on its device, the most on any device
+};
+PETSC_INTERN PetscErrorCode TCBoundGetTurns(MPI_Comm comm, const tcbound::Executor *executor, TCBoundTurns *turns);
+
+PETSC_INTERN PetscErrorCode TCBoundLogForgetMachines(void);
 PETSC_INTERN PetscErrorCode TCBoundLogForgetCeilings(void);
 
 // Collective; the first process of `comm` writes. Fails on all ranks alike.
 PETSC_INTERN PetscErrorCode TCBoundLogCheckJSON(MPI_Comm comm, const char file[]);
 PETSC_INTERN PetscErrorCode TCBoundLogWriteJSON(MPI_Comm comm, const char file[]);
 
-// Appends the rows to a view of the default handler in that viewer's format; nothing where the format has no place for them.
+// Appends the rows to a view in that viewer's format; beside a file whose format has no place for them (XML, flame graph)
+// writes them into a file of the same name and .tcbound.json; nothing for other viewers.
 PETSC_INTERN PetscErrorCode TCBoundLogPrint(PetscViewer viewer);
 
-// The view of a hooked default handler: how TCBoundLogActive() knows one.
-PETSC_INTERN PetscErrorCode PetscLogHandlerView_TCBound(PetscLogHandler handler, PetscViewer viewer);
+// Whether that handler's views show our rows.
+PETSC_INTERN bool TCBoundLogIsHooked(PetscLogHandler handler);

@@ -18,50 +18,7 @@ static PetscErrorCode TCBoundLogPrintLines(PetscViewer viewer, const std::string
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode TCBoundLogPrint(PetscViewer viewer) {
-  PetscViewerFormat format;
-  tcbound::Report   report;
-
-  PetscFunctionBegin;
-  if (!tcbound_log) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscViewerGetFormat(viewer, &format));
-  const bool table = format == PETSC_VIEWER_DEFAULT || format == PETSC_VIEWER_ASCII_INFO;
-  const bool python = format == PETSC_VIEWER_ASCII_INFO_DETAIL, csv = format == PETSC_VIEWER_ASCII_CSV;
-  if (!table && !python && !csv) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(TCBoundLogReduce(PetscObjectComm((PetscObject)viewer), &report));
-  if (report.rows.empty()) PetscFunctionReturn(PETSC_SUCCESS);
-  if (table)
-    PetscCall(TCBoundLogPrintLines(viewer, report_table(report)));
-  else if (csv)
-    PetscCall(TCBoundLogPrintLines(viewer, report_csv(report)));
-  else
-    PetscCall(TCBoundLogPrintLines(viewer, report_python(report)));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-// The distinct devices that this report's rows ran on, over all ranks.
-static PetscErrorCode TCBoundLogGetDevices(MPI_Comm comm, const tcbound::Report &report,
-                                           std::vector<tcbound::ReportDevice> *devices) {
-  std::vector<std::string> names;
-
-  PetscFunctionBegin;
-  for (const auto &[space, ceiling] : report.ceilings) {
-    tcbound::Executor *executor = NULL;
-
-    (void)ceiling;
-    if (space == tcbound::MemorySpace::host)
-      PetscCall(TCBoundGetHostExecutor(&executor));
-    else
-      PetscCall(TCBoundGetCUDAExecutor(&executor, NULL));
-    if (executor) names.push_back((space == tcbound::MemorySpace::host ? 'h' : 'c') + executor->device().name);
-  }
-  PetscCall(TCBoundLogUnion(comm, &names));
-  for (const std::string &name : names)
-    devices->push_back({name[0] == 'h' ? tcbound::MemorySpace::host : tcbound::MemorySpace::cuda, name.substr(1)});
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode TCBoundLogGetContext(MPI_Comm comm, const tcbound::Report &report, tcbound::ReportContext *context) {
+static PetscErrorCode TCBoundLogGetContext(tcbound::ReportContext *context) {
   PetscInt     major, minor, subminor;
   char         date[32];
   const time_t now = time(NULL);
@@ -72,7 +29,6 @@ static PetscErrorCode TCBoundLogGetContext(MPI_Comm comm, const tcbound::Report 
   strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
   context->date = date;
   context->command_line = tcbound_log->command_line;
-  PetscCall(TCBoundLogGetDevices(comm, report, &context->devices));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -93,7 +49,7 @@ static PetscErrorCode TCBoundLogWriteFile(MPI_Comm comm, const char file[], cons
     }
   }
   PetscCallMPI(MPI_Bcast(&error, 1, MPI_INT, 0, comm));
-  PetscCheck(!error, comm, PETSC_ERR_FILE_OPEN, "-tcbound_log_json: cannot write to %s: %s", file, strerror(error));
+  PetscCheck(!error, comm, PETSC_ERR_FILE_OPEN, "tcbound's log cannot write to %s: %s", file, strerror(error));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -103,13 +59,55 @@ PetscErrorCode TCBoundLogCheckJSON(MPI_Comm comm, const char file[]) {
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode TCBoundLogWriteJSON(MPI_Comm comm, const char file[]) {
-  tcbound::Report        report;
+static PetscErrorCode TCBoundLogWriteReport(MPI_Comm comm, const tcbound::Report &report, const char file[]) {
   tcbound::ReportContext context;
 
   PetscFunctionBegin;
-  PetscCall(TCBoundLogReduce(comm, &report));
-  PetscCall(TCBoundLogGetContext(comm, report, &context));
+  PetscCall(TCBoundLogGetContext(&context));
   PetscCall(TCBoundLogWriteFile(comm, file, "w", report_json(report, context)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode TCBoundLogWriteJSON(MPI_Comm comm, const char file[]) {
+  tcbound::Report report;
+
+  PetscFunctionBegin;
+  PetscCall(TCBoundLogReduce(comm, &report));
+  PetscCall(TCBoundLogWriteReport(comm, report, file));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+// XML and flame graphs have no place for a table. A viewer on the terminal has no name, and nothing is written.
+static PetscErrorCode TCBoundLogWriteBeside(PetscViewer viewer, const tcbound::Report &report) {
+  const char *name;
+
+  PetscFunctionBegin;
+  PetscCall(PetscViewerFileGetName(viewer, &name));
+  if (!name || !name[0] || !strcmp(name, "stdout") || !strcmp(name, "stderr")) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(TCBoundLogWriteReport(PetscObjectComm((PetscObject)viewer), report, (std::string(name) + ".tcbound.json").c_str()));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode TCBoundLogPrint(PetscViewer viewer) {
+  PetscViewerFormat format;
+  tcbound::Report   report;
+
+  PetscFunctionBegin;
+  if (!tcbound_log) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscViewerGetFormat(viewer, &format));
+  const bool table = format == PETSC_VIEWER_DEFAULT || format == PETSC_VIEWER_ASCII_INFO;
+  const bool python = format == PETSC_VIEWER_ASCII_INFO_DETAIL, csv = format == PETSC_VIEWER_ASCII_CSV;
+  const bool nested = format == PETSC_VIEWER_ASCII_XML || format == PETSC_VIEWER_ASCII_FLAMEGRAPH;
+  if (!table && !python && !csv && !nested) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(TCBoundLogReduce(PetscObjectComm((PetscObject)viewer), &report));
+  if (report.rows.empty()) PetscFunctionReturn(PETSC_SUCCESS);
+  if (table)
+    PetscCall(TCBoundLogPrintLines(viewer, report_table(report)));
+  else if (csv)
+    PetscCall(TCBoundLogPrintLines(viewer, report_csv(report)));
+  else if (python)
+    PetscCall(TCBoundLogPrintLines(viewer, report_python(report)));
+  else
+    PetscCall(TCBoundLogWriteBeside(viewer, report));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

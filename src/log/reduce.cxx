@@ -48,20 +48,27 @@ PetscErrorCode TCBoundLogUnion(MPI_Comm comm, std::vector<std::string> *strings)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-// A row's key as one string, the memory included because ranks without the row need it too. The unit separator (ASCII 31)
-// sorts below every printable character: the order is that of event, label, kernel.
-static std::string TCBoundLogKey(const std::string &event, const std::string &label, const std::string &kernel,
-                                 tcbound::MemorySpace space) {
-  return event + '\x1f' + label + '\x1f' + kernel + '\x1f' + (space == tcbound::MemorySpace::host ? 'h' : 'c');
+// A row's key as one string, with the memory and the MMA shape because ranks without the row need them too. The unit separator
+// (ASCII 31) sorts below every printable character: the order is that of event, label, kernel.
+static std::string TCBoundLogKey(const _n_TCBoundLogRow &row) {
+  const char *space = row.space == tcbound::MemorySpace::host ? "h" : "c";
+  return row.event + '\x1f' + row.label + '\x1f' + row.kernel + '\x1f' + space + '\x1f' + row.mma;
 }
 
 static tcbound::ReportRow TCBoundLogRowFromKey(const std::string &key) {
   tcbound::ReportRow row;
-  const std::size_t  label = key.find('\x1f') + 1, kernel = key.find('\x1f', label) + 1, space = key.find('\x1f', kernel) + 1;
-  row.event = key.substr(0, label - 1);
-  row.label = key.substr(label, kernel - 1 - label);
-  row.kernel = key.substr(kernel, space - 1 - kernel);
-  row.space = key[space] == 'h' ? tcbound::MemorySpace::host : tcbound::MemorySpace::cuda;
+  std::string        parts[5];
+  std::size_t        at = 0;
+  for (std::string &part : parts) {
+    const std::size_t end = key.find('\x1f', at);
+    part = key.substr(at, end - at);
+    at = end + 1;
+  }
+  row.event = parts[0];
+  row.label = parts[1];
+  row.kernel = parts[2];
+  row.space = parts[3] == "h" ? tcbound::MemorySpace::host : tcbound::MemorySpace::cuda;
+  row.mma = parts[4];
   return row;
 }
 
@@ -70,14 +77,14 @@ static std::map<std::string, const _n_TCBoundLogRow *> TCBoundLogCalledRows() {
   std::map<std::string, const _n_TCBoundLogRow *> called;
   for (const auto &[key, row] : tcbound_log->rows) {
     (void)key;
-    if (row->samples.count()) called[TCBoundLogKey(row->event, row->label, row->kernel, row->space)] = row.get();
+    if (row->samples.count()) called[TCBoundLogKey(*row)] = row.get();
   }
   return called;
 }
 
 // What one rank contributes to a row. A rank without the row is neutral: infinite where the minimum is taken (the maximum of
 // the negated value), zero elsewhere.
-enum { SUM_RANKS, SUM_BYTES, SUM_COMPULSORY, SUM_USEFUL, SUM_ISSUED, SUMS };
+enum { SUM_RANKS, SUM_BYTES, SUM_COMPULSORY, SUM_USEFUL, SUM_ISSUED, SUM_PADDED, SUM_JOULES, SUM_JOULES_RANKS, SUMS };
 enum { MAX_CALLS, MAX_MEDIAN, MAX_TOTAL, MIN_CALLS, MIN_SECONDS, MIN_TOTAL, MAXIMA };
 
 static void TCBoundLogContribute(const _n_TCBoundLogRow *row, double sums[], double maxima[]) {
@@ -90,6 +97,9 @@ static void TCBoundLogContribute(const _n_TCBoundLogRow *row, double sums[], dou
   sums[SUM_COMPULSORY] = row->compulsory_bytes;
   sums[SUM_USEFUL] = row->useful_flops;
   sums[SUM_ISSUED] = row->issued_flops;
+  sums[SUM_PADDED] = row->padded_flops;
+  sums[SUM_JOULES] = row->joules_calls > 0 ? row->joules / row->joules_calls : 0;
+  sums[SUM_JOULES_RANKS] = row->joules_calls > 0;
   maxima[MAX_CALLS] = static_cast<double>(row->samples.count());
   maxima[MAX_MEDIAN] = row->samples.median();
   maxima[MAX_TOTAL] = row->samples.total();
@@ -104,12 +114,33 @@ static void TCBoundLogFillRow(const double sums[], const double maxima[], tcboun
   row->compulsory_bytes = sums[SUM_COMPULSORY];
   row->useful_flops = sums[SUM_USEFUL];
   row->issued_flops = sums[SUM_ISSUED];
+  row->padded_flops = sums[SUM_PADDED];
+  if (sums[SUM_JOULES_RANKS] > 0) row->joules_per_call = sums[SUM_JOULES];
   row->calls_max = maxima[MAX_CALLS];
   row->seconds_median = maxima[MAX_MEDIAN];
   row->seconds_total_max = maxima[MAX_TOTAL];
   row->calls_min = -maxima[MIN_CALLS];
   row->seconds_min = -maxima[MIN_SECONDS];
   row->seconds_total_min = -maxima[MIN_TOTAL];
+}
+
+static PetscErrorCode TCBoundLogReduceCompare(MPI_Comm comm, tcbound::ReportCompare *compare) {
+  PetscLogDouble sums[3] = {0, tcbound_log->compare.checks, tcbound_log->compare.alone};
+
+  PetscFunctionBegin;
+  *compare = tcbound_log->compare;
+  for (const auto &[key, row] : tcbound_log->rows) {
+    (void)key;
+    if (!row->extra) continue;
+    sums[0] += static_cast<PetscLogDouble>(row->samples.count());
+    compare->seconds += row->samples.total();
+  }
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, sums, 3, MPI_DOUBLE, MPI_SUM, comm));
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &compare->seconds, 1, MPI_DOUBLE, MPI_MAX, comm));
+  compare->products = sums[0];
+  compare->checks = sums[1];
+  compare->alone = sums[2];
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 PetscErrorCode TCBoundLogReduce(MPI_Comm comm, tcbound::Report *report) {
@@ -143,10 +174,13 @@ PetscErrorCode TCBoundLogReduce(MPI_Comm comm, tcbound::Report *report) {
     report->rows.push_back(TCBoundLogRowFromKey(keys[i]));
     TCBoundLogFillRow(&sums[i * SUMS], &maxima[i * MAXIMA], &report->rows.back());
   }
-  report->ceilings.clear();
+  report->machines.clear();
   for (const tcbound::ReportRow &row : report->rows) {
-    if (report->ceilings.count(row.space)) continue;
-    PetscCall(TCBoundLogCeiling(comm, row.space, &report->ceilings[row.space]));
+    if (report->machines.count(row.space)) continue;
+    PetscCall(TCBoundLogGetMachine(comm, row.space, &report->machines[row.space]));
   }
+  judge(*report);
+  report->detail = tcbound_log->detail;
+  PetscCall(TCBoundLogReduceCompare(comm, &report->compare));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -1,6 +1,5 @@
 #include "report.h"
 
-#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -19,54 +18,93 @@ struct Field {
   double      number;
 };
 
-double bandwidth(const ReportRow &row) { return achieved_bandwidth(row.bytes, row.seconds_total_max); }
+Field text_field(const char *name, const std::string &value) { return Field{name, true, value, 0}; }
+Field number_field(const char *name, double value) { return Field{name, false, {}, value}; }
 
-double share(const Report &report, const ReportRow &row) {
-  const auto ceiling = report.ceilings.find(row.space);
-  return ceiling_share(bandwidth(row), ceiling == report.ceilings.end() ? 0 : ceiling->second);
+// Against y = q x in the memory itself, whatever level holds the working set.
+double ceiling_share_of(const Report &report, const ReportRow &row) {
+  const auto found = report.machines.find(row.space);
+  if (found == report.machines.end()) return model::no_measurement;
+  return ceiling_share(achieved_bandwidth(row.bytes, row.seconds_total_max),
+                       found->second.machine.at(model::Level::dram).bandwidth.value());
+}
+
+void add_verdict_fields(const ReportRow &row, std::vector<Field> &fields) {
+  const model::Verdict &v = row.verdict;
+  for (const Field &field : {
+         text_field("level", model::name_of(v.level)),
+         text_field("regime", v.regime),
+         number_field("ridge_flops_per_byte", v.ridge),
+         number_field("r", v.r),
+         number_field("attainable_flops_per_second", v.attainable),
+         number_field("achieved_flops_per_second", v.achieved),
+         number_field("roof_share", v.roof_share),
+         number_field("roof_seconds", v.roof_seconds),
+         number_field("launch_seconds", v.launch),
+         text_field("mma", row.mma),
+         text_field("alpha_shape", v.shape),
+         number_field("alpha", v.alpha),
+         number_field("rho", v.rho),
+         number_field("eta_pad", v.eta_pad),
+         number_field("speedup_bound", v.speedup),
+         number_field("speedup_limit", v.limit),
+         text_field("partner", v.partner),
+         number_field("partner_is_twin", v.is_twin),
+         number_field("ratio", v.ratio),
+         number_field("ratio_bytes", v.ratio_bytes),
+         number_field("ratio_bandwidth", v.ratio_bandwidth),
+         number_field("ratio_arithmetic", v.ratio_arithmetic),
+         number_field("joules_per_call", row.joules_per_call),
+         number_field("joules_per_useful_gflop", row.joules_per_call / quotient_or_nan(row.useful_flops * 1e-9, row.calls_max)),
+         text_field("state", v.judged ? model::words(v.state) : ""),
+         text_field("verdict", v.words),
+       })
+    fields.push_back(field);
 }
 
 std::vector<Field> row_fields(const Report &report, const ReportRow &row) {
-  const auto text = [](const char *name, const std::string &value) { return Field{name, true, value, 0}; };
-  const auto number = [](const char *name, double value) { return Field{name, false, {}, value}; };
-  return {
-    text("event", row.event),
-    text("matrix", row.label),
-    text("kernel", row.kernel),
-    text("memory", space_name(row.space)),
-    number("ranks", row.ranks),
-    number("calls_min", row.calls_min),
-    number("calls_max", row.calls_max),
-    number("seconds_min", row.seconds_min),
-    number("seconds_median", row.seconds_median),
-    number("seconds_total_min", row.seconds_total_min),
-    number("seconds_total_max", row.seconds_total_max),
-    number("bytes", row.bytes),
-    number("compulsory_bytes", row.compulsory_bytes),
-    number("useful_flops", row.useful_flops),
-    number("issued_flops", row.issued_flops),
-    number("bytes_per_second", bandwidth(row)),
-    number("flops_per_byte", arithmetic_intensity(row.useful_flops, row.bytes)),
-    number("ceiling_share", share(report, row)),
+  std::vector<Field> fields{
+    text_field("event", row.event),
+    text_field("matrix", row.label),
+    text_field("kernel", row.kernel),
+    text_field("memory", space_name(row.space)),
+    number_field("ranks", row.ranks),
+    number_field("calls_min", row.calls_min),
+    number_field("calls_max", row.calls_max),
+    number_field("seconds_min", row.seconds_min),
+    number_field("seconds_median", row.seconds_median),
+    number_field("seconds_total_min", row.seconds_total_min),
+    number_field("seconds_total_max", row.seconds_total_max),
+    number_field("bytes", row.bytes),
+    number_field("compulsory_bytes", row.compulsory_bytes),
+    number_field("useful_flops", row.useful_flops),
+    number_field("issued_flops", row.issued_flops),
+    number_field("bytes_per_second", achieved_bandwidth(row.bytes, row.seconds_total_max)),
+    number_field("flops_per_byte", arithmetic_intensity(row.useful_flops, row.bytes)),
+    number_field("ceiling_share", ceiling_share_of(report, row)),
   };
+  add_verdict_fields(row, fields);
+  return fields;
 }
 
-std::string format(const char *pattern, double value) {
-  char buffer[64];
-  std::snprintf(buffer, sizeof(buffer), pattern, value);
-  return buffer;
-}
-
-// Right-aligned; an undefined figure becomes a dash.
-std::string column(const char *pattern, int width, double value) {
-  const std::string text = std::isfinite(value) ? format(pattern, value) : "-";
-  return std::string(std::max<std::size_t>(width, text.size()) - text.size(), ' ') + text;
-}
-
-// The end of a long name says more than its start: nested options prefixes share the start.
-std::string name_column(const std::string &name, std::size_t width) {
-  if (name.size() > width) return ".." + name.substr(name.size() - width + 2);
-  return name + std::string(width - name.size(), ' ');
+model::KernelRun run_of(const ReportRow &row) {
+  model::KernelRun  run;
+  const std::size_t format = row.kernel.find('/'), backend = row.kernel.rfind('/');
+  if (format != std::string::npos && backend > format) {
+    run.op = row.kernel.substr(0, format);
+    run.format = row.kernel.substr(format + 1, backend - format - 1);
+    run.backend = row.kernel.substr(backend + 1);
+  }
+  run.mma = row.mma;
+  run.host = row.space == MemorySpace::host;
+  run.calls = row.calls_max;
+  run.median_seconds = row.seconds_median;
+  run.total_seconds = row.seconds_total_max;
+  run.bytes = row.bytes;
+  run.useful_flops = row.useful_flops;
+  run.issued_flops = row.issued_flops;
+  run.padded_flops = row.padded_flops;
+  return run;
 }
 
 std::string csv_quoted(const std::string &text) {
@@ -79,62 +117,21 @@ std::string csv_quoted(const std::string &text) {
   return quoted + '"';
 }
 
-struct Widths {
-  std::size_t event = 5, label = 6, kernel = 6; // of the headings
-};
-
-// What the 79 columns of numbers leave of 132, where the label yields to the others.
-Widths name_widths(const Report &report) {
-  Widths w;
-  for (const ReportRow &row : report.rows) {
-    w.event = std::max(w.event, row.event.size());
-    w.label = std::max(w.label, row.label.size());
-    w.kernel = std::max(w.kernel, row.kernel.size());
-  }
-  w.event = std::min<std::size_t>(w.event, 16);
-  w.kernel = std::min<std::size_t>(w.kernel, 26);
-  w.label = std::min<std::size_t>(w.label, 51 - w.event - w.kernel);
-  return w;
-}
-
-std::string table_row(const Report &report, const ReportRow &row, const Widths &w) {
-  std::string line = name_column(row.event, w.event) + ' ';
-  line += name_column(row.label.empty() ? "-" : row.label, w.label) + ' '; // so that every line has all columns
-  line += name_column(row.kernel, w.kernel);
-  line += column(row.calls_max < 1e7 ? " %.0f" : " %.1e", 9, row.calls_max);
-  line += column("%.3e", 10, row.seconds_median);
-  line += column("%.3e", 10, row.seconds_total_max);
-  line += column("%.1f", 6, quotient_or_nan(row.seconds_total_max, row.seconds_total_min));
-  line += column("%.3e", 10, quotient_or_nan(row.bytes, row.calls_max));
-  line += column("%.3e", 10, quotient_or_nan(row.useful_flops, row.calls_max));
-  line += column(bandwidth(row) < 1e11 ? "%.3f" : "%.1f", 9, bandwidth(row) * 1e-9);
-  line += column("%.4f", 8, arithmetic_intensity(row.useful_flops, row.bytes));
-  line += column("%.1f%%", 7, share(report, row) * 100);
-  return line + '\n';
-}
-
 } // namespace
 
 const char *space_name(MemorySpace space) { return space == MemorySpace::host ? "host" : "cuda"; }
 
-std::string report_table(const Report &report) {
-  const Widths w = name_widths(report);
-  std::string  head =
-    name_column("Event", w.event) + ' ' + name_column("Matrix", w.label) + ' ' + name_column("Kernel", w.kernel);
-  head += "    Calls Median[s]  Total[s] Ratio Byte/call FLOP/call     GB/s  FLOP/B  Share\n";
-  const std::string rule = std::string(head.size() - 1, '-') + '\n';
-  std::string       text = "\ntcbound: roofline of each kernel\n" + rule + head + rule;
-  for (const ReportRow &row : report.rows) text += table_row(report, row, w);
-  text += rule;
-  text += "Median, Total: device time of one call and of all, slowest rank; Ratio: Total of the slowest to the fastest rank.\n";
-  text += "Byte, FLOP (useful): summed over ranks; GB/s = bytes/Total; FLOP/B = useful FLOPs/bytes; Share = GB/s / ceiling.\n";
-  text += "Ceiling:";
-  const char *separator = " ";
-  for (const auto &[space, ceiling] : report.ceilings) {
-    text += separator + (ceiling > 0 ? format("%.4g GB/s ", ceiling * 1e-9) : std::string("not measured ")) + space_name(space);
-    separator = ", ";
-  }
-  return text + "; measured: y = q x on long arrays, ranks at once, in turns on a shared device; read + written.\n";
+std::string format_number(const char *pattern, double value) {
+  char buffer[64];
+  std::snprintf(buffer, sizeof(buffer), pattern, value);
+  return buffer;
+}
+
+void judge(Report &report) {
+  std::map<std::pair<std::string, std::string>, std::vector<model::KernelRun>> runs;
+  for (const ReportRow &row : report.rows) runs[{row.event, row.label}].push_back(run_of(row));
+  for (ReportRow &row : report.rows)
+    row.verdict = model::judge(report.machines[row.space].machine, run_of(row), runs[{row.event, row.label}]);
 }
 
 std::string report_csv(const Report &report) {
@@ -152,7 +149,7 @@ std::string report_csv(const Report &report) {
       if (f.is_text)
         text += csv_quoted(f.text);
       else if (std::isfinite(f.number))
-        text += format("%.15g", f.number);
+        text += format_number("%.15g", f.number);
     }
     text += '\n';
   }
@@ -170,7 +167,7 @@ std::string report_python(const Report &report) {
       if (f.is_text)
         text += nlohmann::json(f.text).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
       else
-        text += std::isfinite(f.number) ? format("%.15g", f.number) : std::string("None");
+        text += std::isfinite(f.number) ? format_number("%.15g", f.number) : std::string("None");
       separator = ", ";
     }
     text += "})\n";
@@ -178,22 +175,50 @@ std::string report_python(const Report &report) {
   return text;
 }
 
+// Every known figure of a machine, as docs/machines.md names them; figures are sums over ranks.
+static nlohmann::ordered_json machine_json(MemorySpace space, const ReportMachine &m) {
+  using json = nlohmann::ordered_json;
+  const auto set = [](json &object, const char *key, const model::Figure &figure) {
+    if (figure.known()) object[key] = figure.value();
+  };
+  json object = {{"memory", space_name(space)},
+                 {"device", m.device},
+                 {"files", m.files},
+                 {"built_in", m.built_in},
+                 {"measured", m.measured},
+                 {"levels", json::object()},
+                 {"peaks_flops_per_s", json::object()},
+                 {"mma_peaks_flops_per_s", json::object()}};
+  set(object, "launch_seconds", m.machine.launch);
+  for (const model::Level level : {model::Level::dram, model::Level::l2, model::Level::l1}) {
+    json values = json::object();
+    set(values, "bandwidth_bytes_per_s", m.machine.at(level).bandwidth);
+    set(values, "capacity_bytes", m.machine.at(level).capacity);
+    if (!values.empty()) object["levels"][model::name_of(level)] = values;
+  }
+  for (const model::Unit unit : {model::Unit::cuda_core, model::Unit::tensor_core, model::Unit::host})
+    set(object["peaks_flops_per_s"], model::name_of(unit).c_str(), m.machine.at(unit, model::DataType::fp64));
+  for (const auto &[key, figure] : m.machine.mma_peaks) set(object["mma_peaks_flops_per_s"], key.first.c_str(), figure);
+  return object;
+}
+
 std::string report_json(const Report &report, const ReportContext &context) {
   using json = nlohmann::ordered_json;
   json document = {
-    {"version", 1},
+    {"version", 2},
     {"date", context.date},
     {"command_line", context.command_line},
     {"petsc_version", context.petsc_version},
     {"ranks", report.ranks},
-    {"devices", json::array()},
-    {"ceilings", json::array()},
+    {"machines", json::array()},
+    {"compare",
+     {{"products", report.compare.products},
+      {"checks", report.compare.checks},
+      {"alone", report.compare.alone},
+      {"seconds", report.compare.seconds}}},
     {"rows", json::array()},
   };
-  for (const ReportDevice &d : context.devices)
-    document["devices"].push_back({{"memory", space_name(d.space)}, {"name", d.name}});
-  for (const auto &[space, ceiling] : report.ceilings)
-    document["ceilings"].push_back({{"memory", space_name(space)}, {"bytes_per_second", ceiling}});
+  for (const auto &[space, machine] : report.machines) document["machines"].push_back(machine_json(space, machine));
   for (const ReportRow &row : report.rows) {
     json object = json::object();
     for (const Field &f : row_fields(report, row)) { // an undefined figure becomes null

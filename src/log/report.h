@@ -1,10 +1,12 @@
 #pragma once
 
+#include <limits>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "../../kernels/problem.h"
+#include "../model/verdict.h"
 
 // What the log prints: plain numbers, already reduced over ranks, and the texts made of them. No PETSc and no MPI here.
 
@@ -12,8 +14,9 @@ namespace tcbound {
 
 struct ReportRow {
   std::string event;
-  std::string label; // the matrix's name or options prefix
+  std::string label; // the object's name or options prefix
   std::string kernel;
+  std::string mma; // shape of its MMA instruction; empty without tensor cores
   MemorySpace space = MemorySpace::host;
 
   double ranks = 0; // that called the kernel
@@ -23,34 +26,55 @@ struct ReportRow {
   double seconds_total_min = 0, seconds_total_max = 0; // of all calls: the fastest and the slowest rank
 
   // Sums over calls and ranks.
-  double bytes = 0, compulsory_bytes = 0, useful_flops = 0, issued_flops = 0;
+  double bytes = 0, compulsory_bytes = 0, useful_flops = 0, issued_flops = 0, padded_flops = 0;
+  double joules_per_call = std::numeric_limits<double>::quiet_NaN(); // all ranks; NaN where PETSc did not log energy
+
+  model::Verdict verdict; // filled by judge()
+};
+
+// The ceilings of a memory's ranks together.
+struct ReportMachine {
+  model::Machine machine;          // FP64 figures, sums over ranks
+  std::string    device;           // names as the driver or the operating system spells them
+  std::string    files, built_in;  // which of docs/machines.md's sources were used, in words; empty if not
+  bool           measured = false; // in this run
+};
+
+// What -mat_tcbound_compare cost.
+struct ReportCompare {
+  double products = 0; // extra ones, all ranks
+  double alone = 0;    // matrices that no other kernel could run, all ranks
+  double checks = 0;   // results compared, all ranks
+  double seconds = 0;  // of the slowest rank: extra products (device time), their set-up, comparisons of results
 };
 
 struct Report {
-  int                           ranks = 1;
-  std::vector<ReportRow>        rows;
-  std::map<MemorySpace, double> ceilings; // bytes per second, summed over ranks; the memories that rows use
-};
-
-struct ReportDevice {
-  MemorySpace space = MemorySpace::host;
-  std::string name;
+  int                                  ranks = 1;
+  bool                                 detail = false;
+  std::vector<ReportRow>               rows;
+  std::map<MemorySpace, ReportMachine> machines; // of the memories that rows use
+  ReportCompare                        compare;
 };
 
 // What the JSON file tells beside the rows.
 struct ReportContext {
-  std::string               date; // UTC, ISO 8601
-  std::vector<std::string>  command_line;
-  std::string               petsc_version;
-  std::vector<ReportDevice> devices;
+  std::string              date; // UTC, ISO 8601
+  std::vector<std::string> command_line;
+  std::string              petsc_version;
 };
 
 const char *space_name(MemorySpace space);
 
-// At most 132 columns wide; each ends with a newline.
+// Gives every row its verdict: rows of the same event and label are compared.
+void judge(Report &report);
+
+// Each ends with a newline. The table is at most 132 columns wide unless detail is asked for.
 std::string report_table(const Report &report);
 std::string report_csv(const Report &report);    // first field TCBound in every line; RFC 4180 quoting
 std::string report_python(const Report &report); // a list TCBound of dictionaries
 std::string report_json(const Report &report, const ReportContext &context);
+
+// For the above.
+std::string format_number(const char *pattern, double value);
 
 } // namespace tcbound

@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "../../kernels/kernel.h"
 #include "../log/log.h"
@@ -17,9 +18,10 @@ struct TCBoundMatSettings {
   std::string backend = "auto";
   std::string format = "auto";
   PetscBool   reproducible = PETSC_TRUE;
+  PetscBool   compare = PETSC_FALSE; // -mat_tcbound_compare
 
   bool operator==(const TCBoundMatSettings &o) const {
-    return backend == o.backend && format == o.format && reproducible == o.reproducible;
+    return backend == o.backend && format == o.format && reproducible == o.reproducible && compare == o.compare;
   }
   bool operator!=(const TCBoundMatSettings &o) const { return !(*this == o); }
 };
@@ -42,22 +44,25 @@ struct TCBoundMatSource {
   bool same_values(const TCBoundMatSource &o) const { return value_state == o.value_state && a == o.a; }
 };
 
+struct TCBoundMatCompare; // compare.cxx
+
 // In Mat::spptr of a seqaijtcbound matrix. The host CSR of MATSEQAIJ is the master copy; `format` follows it by its states.
 struct Mat_SeqAIJTCBound {
-  TCBoundMatSettings               settings;
-  std::string                      label; // in the log; empty: the matrix's own name or prefix
-  const tcbound::Kernel           *kernel = nullptr;
-  tcbound::Executor               *executor = nullptr;
-  bool                             on_device = false; // the executor's memory is a device's
-  std::unique_ptr<tcbound::Format> format;
-  TCBoundMatSource                 source;
-  PetscBool                        bound = PETSC_FALSE; // to the CPU, when the kernel was chosen
-  PetscInt                         nonempty_rows = 0;
-  PetscInt                         builds = 0, refills = 0;
-  PetscLogDouble                   setup_seconds = 0.0; // of the last build
-  tcbound::Array<double>           staged[3];           // device copies of host vectors
-  TCBoundLogRow                    rows[TCBOUND_MAT_OPS] = {};
-  PetscCount                       coo_entries = 0; // of MatSetPreallocationCOO()
+  TCBoundMatSettings                 settings;
+  std::string                        label; // in the log; empty: the matrix's own name or prefix
+  const tcbound::Kernel             *kernel = nullptr;
+  tcbound::Executor                 *executor = nullptr;
+  bool                               on_device = false; // the executor's memory is a device's
+  std::unique_ptr<tcbound::Format>   format;
+  TCBoundMatSource                   source;
+  PetscBool                          bound = PETSC_FALSE; // to the CPU, when the kernel was chosen
+  PetscInt                           nonempty_rows = 0;
+  PetscInt                           builds = 0, refills = 0;
+  PetscLogDouble                     setup_seconds = 0.0; // of the last build
+  tcbound::Array<double>             staged[3];           // device copies of host vectors
+  TCBoundLogRow                      rows[TCBOUND_MAT_OPS] = {};
+  std::shared_ptr<TCBoundMatCompare> compare;         // NULL until the first product with -mat_tcbound_compare
+  PetscCount                         coo_entries = 0; // of MatSetPreallocationCOO()
 };
 
 // In Mat::spptr of an mpiaijtcbound matrix.
@@ -107,6 +112,23 @@ PETSC_INTERN PetscErrorCode MatMultAdd_SeqAIJTCBound(Mat A, Vec x, Vec y, Vec z)
 PETSC_INTERN PetscErrorCode MatMultTranspose_SeqAIJTCBound(Mat A, Vec x, Vec y);
 PETSC_INTERN PetscErrorCode MatMultTransposeAdd_SeqAIJTCBound(Mat A, Vec x, Vec y, Vec z);
 PETSC_INTERN PetscErrorCode MatGetDiagonal_SeqAIJTCBound(Mat A, Vec d);
+
+// The row of one of the matrix's kernels in the log, kept in *kept; *row is NULL when no log is wanted.
+PETSC_INTERN PetscErrorCode MatSeqAIJTCBoundGetLogRow(Mat A, TCBoundMatOp op, const tcbound::Kernel &kernel,
+                                                      const tcbound::Format &format, TCBoundLogRow *kept, TCBoundLogRow *row);
+
+// compare.cxx: around the matrix's own product, runs the other kernels on the same input (-mat_tcbound_compare). in_place: the
+// product overwrites the vector that it adds to.
+PETSC_INTERN PetscErrorCode MatSeqAIJTCBoundCompareBefore(Mat A, TCBoundMatOp op, const tcbound::Product &product,
+                                                          bool in_place);
+PETSC_INTERN PetscErrorCode MatSeqAIJTCBoundCompareAfter(Mat A, TCBoundMatOp op, const tcbound::Product &product);
+// The kernels to choose from are tcbound::all_kernels() and, for tests, those of this list.
+PETSC_INTERN std::vector<const tcbound::Kernel *> tcbound_mat_compare_more;
+
+// Whether two results of z = op(A) x + y may differ by rounding alone: by 2 (n + 2) eps (sum |a_ij x_j| + |y_i|) in a row of n
+// entries. If not, *row is the one that is furthest off; else -1. y may be NULL. All on the host.
+PETSC_INTERN PetscErrorCode TCBoundCompareResults(const tcbound::CsrView &csr, const tcbound::Product &product,
+                                                  const double z[], const double other[], PetscInt *row, double *allowed);
 
 // convert.cxx, coo.cxx, factor.cxx: conversions, and what a type offers beyond its ops table
 // The matrix that a conversion changes: A itself or a copy of it. NULL if only values were asked for, which then are in *newmat.

@@ -173,8 +173,8 @@ static PetscErrorCode LeaseEnd(Mat_SeqAIJTCBound *t, VecLease *lease) {
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-// The row of this operation in the log, or NULL when no log is wanted.
-static PetscErrorCode GetLogRow(Mat A, TCBoundMatOp op, TCBoundLogRow *row) {
+PetscErrorCode MatSeqAIJTCBoundGetLogRow(Mat A, TCBoundMatOp op, const tcbound::Kernel &kernel, const tcbound::Format &format,
+                                         TCBoundLogRow *kept, TCBoundLogRow *row) {
   Mat_SeqAIJTCBound *t = static_cast<Mat_SeqAIJTCBound *>(A->spptr);
   PetscBool          active;
 
@@ -182,15 +182,12 @@ static PetscErrorCode GetLogRow(Mat A, TCBoundMatOp op, TCBoundLogRow *row) {
   *row = NULL;
   PetscCall(TCBoundLogActive(&active));
   if (!active) PetscFunctionReturn(PETSC_SUCCESS);
-  if (!t->rows[op]) {
+  if (!*kept) {
     const char *name = ((PetscObject)A)->name ? ((PetscObject)A)->name : ((PetscObject)A)->prefix;
-    PetscCall(TCBoundLogGetRow(EventNames[op],
-                               !t->label.empty() ? t->label.c_str()
-                               : name            ? name
-                                                 : "",
-                               *t->kernel, &t->rows[op]));
+    PetscCall(TCBoundLogGetRow(EventNames[op], !t->label.empty() ? t->label.c_str() : name ? name : "", kernel, kept));
+    PetscCall(TCBoundLogSetMMA(*kept, format.mma().c_str()));
   }
-  *row = t->rows[op];
+  *row = *kept;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -226,12 +223,16 @@ static PetscErrorCode Apply(Mat A, TCBoundMatOp op, Vec x, Vec y, Vec z) {
   product.y = y == z ? lz.data : ly.data;
   product.z = lz.data;
 
-  PetscCall(GetLogRow(A, op, &row));
+  if (t->settings.compare) PetscCall(MatSeqAIJTCBoundCompareBefore(A, op, product, y && y == z));
+  PetscCall(MatSeqAIJTCBoundGetLogRow(A, op, *t->kernel, *t->format, &t->rows[op], &row));
   if (t->on_device) PetscCall(PetscLogGpuTimeBegin());
+  if (t->on_device) PetscCall(TCBoundLogEnergyBegin(row));
   if (row) PetscCall(TCBoundLogBegin(row, *t->executor));
   TCBoundCallCXX(t->kernel->apply(*t->executor, *t->format, product));
   if (row) PetscCall(TCBoundLogEnd(row, *t->executor, t->format->work(product.transpose, y != NULL)));
   if (t->on_device) PetscCall(PetscLogGpuTimeEnd());
+  if (t->on_device) PetscCall(TCBoundLogEnergyEnd(row));
+  if (t->settings.compare) PetscCall(MatSeqAIJTCBoundCompareAfter(A, op, product));
   PetscCall(LogFlops(t, y != NULL));
 
   PetscCall(LeaseEnd(t, &lz));

@@ -27,7 +27,7 @@ PetscErrorCode MatSeqAIJTCBoundApplySettings(Mat A, const TCBoundMatSettings &se
 
   PetscFunctionBegin;
   if (t->settings != settings) {
-    TCBoundCallCXX(t->settings = settings; t->format.reset(); t->kernel = nullptr);
+    TCBoundCallCXX(t->settings = settings; t->format.reset(); t->compare.reset(); t->kernel = nullptr);
     PetscCall(MatTCBoundUseDeviceVectors(A, settings));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -136,14 +136,20 @@ PetscErrorCode MatConvert_SeqAIJ_SeqAIJTCBound(Mat A, MatType, MatReuse reuse, M
 +  -mat_type aijtcbound                                  - this type on one rank, `MATMPIAIJTCBOUND` on several
 .  -mat_tcbound_backend (auto|host|cuda_core|cusparse)   - where products run; auto takes a device if there is one
 .  -mat_tcbound_format (auto|csr)                        - how the matrix is stored for products
--  -mat_tcbound_reproducible (true|false)                - the same bits in every run (default); without, cusparse takes the
+.  -mat_tcbound_reproducible (true|false)                - the same bits in every run (default); without, cusparse takes the
                                                            faster of its algorithms
+-  -mat_tcbound_compare (true|false)                     - also run every other kernel that can on the input of each product
 
    Level: beginner
 
    Notes:
    The host CSR arrays of `MATSEQAIJ` stay the master copy, so whatever works on `MATSEQAIJ` works on this type. The copy that
    products use follows them: changed values refresh values, a changed pattern builds the copy anew at the next product.
+
+   With `-mat_tcbound_compare` the log has a row for each of those kernels too, timed on the application's own data; their results
+   are dropped. They run before or after the kernel whose result is used, in turns, in scratch memory: a copy of the matrix in
+   each format and a vector each. Their results are compared at the first, second, fourth, eighth, ... product of each kind, on
+   the host; a difference beyond rounding is an error. The time counts in PETSc's events; the table's end says how much it is.
 
    A choice that cannot run is an error; nothing falls back to another kernel. `MatView()` with `-mat_view ::ascii_info` names
    the kernel that ran, and `-log_view` ends with what each kernel moved and reached.

@@ -58,6 +58,8 @@ PetscErrorCode TCBoundMatSettingsFromOptions(TCBoundMatSettings &settings, Mat A
   if (set) PetscCall(TCBoundMatSettingsSetFormat(settings, comm, value));
   PetscCall(PetscOptionsBool("-mat_tcbound_reproducible", "Only algorithms that give the same bits in every run", MATAIJTCBOUND,
                              settings.reproducible, &settings.reproducible, NULL));
+  PetscCall(PetscOptionsBool("-mat_tcbound_compare", "Also run the other kernels on every product's input, for the log",
+                             MATAIJTCBOUND, settings.compare, &settings.compare, NULL));
   PetscOptionsEnd();
   PetscFunctionReturn(PETSC_SUCCESS);
 }

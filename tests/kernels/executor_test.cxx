@@ -77,6 +77,24 @@ TEST_P(ExecutorTest, BandwidthIsOfThisCentury) {
   EXPECT_LT(bandwidth, 1e14);
 }
 
+TEST_P(ExecutorTest, MeasuresTheOtherCeilingsOfItsKind) {
+  const bool   host = GetParam() == MemorySpace::host;
+  const double cache = executor_->measure_cache_bandwidth(), peak = executor_->measure_peak(),
+               launch = executor_->measure_launch();
+  EXPECT_EQ(cache == 0, host);
+  EXPECT_EQ(peak == 0, !host);
+  EXPECT_GT(launch, 0);
+  EXPECT_LT(launch, 1e-3);
+  if (host) {
+    EXPECT_GT(peak, 1e8);
+    EXPECT_LT(peak, 1e12); // of one thread
+  } else {
+    EXPECT_GT(cache, 1e10);
+    EXPECT_GT(launch, 1e-7);
+  }
+  EXPECT_FALSE(executor_->device().driver.empty());
+}
+
 // Not on the host, where a sanitizer ends the program at such a request.
 TEST_P(ExecutorTest, GoesOnAfterRunningOutOfMemory) {
   if (GetParam() == MemorySpace::host) GTEST_SKIP() << "the host's allocator may overcommit";

@@ -141,6 +141,46 @@ TEST(Log, RowsReduceOverRanks) {
   EXPECT_EQ(r.issued_flops, 800.0 * calls);
 }
 
+// The host's ranks together: what they measured, or a calibration of so many processes.
+TEST(Log, RowsAreHeldAgainstTheHost) {
+  TCBoundLogRow row = row_of("held");
+  device.next_seconds = 1.0;
+  ASSERT_EQ(TCBoundLogBegin(row, device), PETSC_SUCCESS);
+  ASSERT_EQ(TCBoundLogEnd(row, device, {20000000, 20000000, 160000000, 160000000}), PETSC_SUCCESS);
+  const auto   report = reduced();
+  const auto   r = find(report, "held");
+  const auto  &machine = report.machines.at(tcbound::MemorySpace::host).machine;
+  const double bandwidth = machine.at(tcbound::model::Level::dram).bandwidth.value();
+  EXPECT_DOUBLE_EQ(r.verdict.intensity, 0.125);
+  EXPECT_NEAR(r.verdict.attainable, 0.125 * bandwidth, 1e-9 * bandwidth);
+  EXPECT_NEAR(r.verdict.roof_share, 1.6e8 * world_size() / bandwidth, 1e-9);
+  EXPECT_TRUE(r.verdict.judged);
+  EXPECT_EQ(r.verdict.regime, "memory");
+  EXPECT_NE(r.verdict.words.find("no tensor cores here"), std::string::npos) << r.verdict.words;
+}
+
+TEST(Log, TheCostOfComparingIsSummed) {
+  TCBoundLogRow row = row_of("extra");
+  ASSERT_EQ(TCBoundLogSetExtra(row), PETSC_SUCCESS);
+  for (int i = 0; i < 3; ++i) call(row, world_rank() + 1.0);
+  ASSERT_EQ(TCBoundLogAddCompare(2, 0.5), PETSC_SUCCESS);
+  const auto compare = reduced().compare;
+  EXPECT_EQ(compare.products, 3 * world_size());
+  EXPECT_EQ(compare.checks, 2 * world_size());
+  EXPECT_DOUBLE_EQ(compare.seconds, 3.0 * world_size() + 0.5);
+}
+
+TEST(Log, AnMmaShapeGoesWithItsRow) {
+  FakeKernel    tensor("tensor_core");
+  TCBoundLogRow row = row_of("shaped", tensor);
+  ASSERT_EQ(TCBoundLogSetMMA(row, "m16n8k16"), PETSC_SUCCESS);
+  call(row, 1.0);
+  const auto r = find(reduced(), "shaped");
+  EXPECT_EQ(r.mma, "m16n8k16");
+  EXPECT_EQ(r.verdict.rho, 4); // 800 issued, 200 useful
+  EXPECT_EQ(r.padded_flops, r.useful_flops);
+}
+
 TEST(Log, MedianOfKnownSamples) {
   TCBoundLogRow row = row_of("median");
   for (double seconds : {5.0, 1.0, 4.0, 2.0, 100.0}) call(row, seconds);
@@ -216,7 +256,7 @@ TEST(Log, ApplicationViewsInMidRunAndAgain) {
   EXPECT_EQ(count(before, key + ",1,1,"), 1) << before;
   EXPECT_EQ(count(after, key + ",5,5,"), 1) << after;
   for (const std::string &text : {table, info}) {
-    EXPECT_EQ(count(text, "\ntcbound: roofline of each kernel\n"), 1);
+    EXPECT_EQ(count(text, "\ntcbound: roofline of each kernel, and the bound on tensor cores\n"), 1);
     EXPECT_EQ(count(text, "\nMatMult viewed "), 1);
     EXPECT_GT(text.find("tcbound: roofline"), text.find("Configure options")); // at the end
   }
@@ -268,8 +308,9 @@ TEST(Log, JsonHasTheRows) {
     EXPECT_EQ(json["rows"][i]["seconds_median"], report.rows[i].seconds_median);
     EXPECT_EQ(json["rows"][i]["bytes"], report.rows[i].bytes);
   }
-  EXPECT_FALSE(json["devices"][0]["name"].get<std::string>().empty());
-  EXPECT_GT(json["ceilings"][0]["bytes_per_second"].get<double>(), 0.0);
+  EXPECT_FALSE(json["machines"][0]["device"].get<std::string>().empty());
+  EXPECT_GT(json["machines"][0]["levels"]["dram"]["bandwidth_bytes_per_s"].get<double>(), 0.0);
+  EXPECT_GT(json["machines"][0]["peaks_flops_per_s"]["host"].get<double>(), 0.0);
   EXPECT_NE(json["command_line"][0].get<std::string>().find("log_test"), std::string::npos);
 }
 

@@ -26,22 +26,61 @@ ReportRow make_row(const char *event, const char *label, const char *kernel, Mem
   row.bytes = 2e9;
   row.compulsory_bytes = 1.5e9;
   row.useful_flops = 3e8;
-  row.issued_flops = 6e8;
+  row.issued_flops = 3e8;
+  return row;
+}
+
+model::Figure measured(double value) { return model::Figure{0, value, "", "made up"}; }
+
+// An H200's measured ceilings, and a host's.
+void set_machines(Report &report) {
+  ReportMachine &device = report.machines[MemorySpace::cuda], &host = report.machines[MemorySpace::host];
+  for (const auto &machine : model::built_in_machines())
+    if (machine.name == "H200") device.machine = machine;
+  device.machine.launch = measured(2.5e-6);
+  device.machine.at(model::Level::l2).bandwidth = measured(8e12);
+  device.device = "NVIDIA H200";
+  device.measured = true;
+  device.built_in = "H200";
+  host.machine.at(model::Level::dram).bandwidth = measured(2.5e10);
+  host.machine.at(model::Unit::host, model::DataType::fp64) = measured(5e10);
+  host.device = "AMD EPYC";
+  host.files = "calibrated 2026-12-01";
+}
+
+// Calls of 0.5 GB in 0.13 ms, 0.1 GFLOP each.
+ReportRow device_row(const char *label, const char *kernel, double slower = 1) {
+  ReportRow row = make_row("MatMult", label, kernel, MemorySpace::cuda);
+  row.bytes = 5e10;
+  row.compulsory_bytes = 4e10;
+  row.useful_flops = row.issued_flops = row.padded_flops = 1e10;
+  row.seconds_min = 0.12e-3 * slower;
+  row.seconds_median = 0.13e-3 * slower;
+  row.seconds_total_min = 0.0125 * slower;
+  row.seconds_total_max = 0.013 * slower;
   return row;
 }
 
 Report sample_report() {
   Report report;
   report.ranks = 2;
-  report.ceilings = {{MemorySpace::host, 2.5e10}, {MemorySpace::cuda, 4.123e12}};
+  set_machines(report);
   report.rows.push_back(make_row("MatMult", "A", "spmv/csr/host", MemorySpace::host));
   report.rows.push_back(
     make_row("MatMultTranspose", "fieldsplit_velocity_mg_levels_2_", "spmv/csr/cuda_core", MemorySpace::cuda));
   report.rows.push_back(make_row("Never", "timed, \"quoted\"", "spmv/csr/host", MemorySpace::host));
   ReportRow &last = report.rows.back();
   last.seconds_median = last.seconds_total_max = last.seconds_total_min = last.bytes = 0;
-  report.rows.push_back(make_row("MatMult", "B", "spmv/a_very_long_format_name/tensor_core", MemorySpace::cuda));
+  report.rows.push_back(device_row("B", "spmv/a_very_long_format_name/tensor_core"));
   report.rows.back().calls_max = 123456789;
+  report.rows.push_back(device_row("C", "spmv/blocks/cuda_core", 1.04));
+  report.rows.push_back(device_row("C", "spmv/blocks/tensor_core"));
+  report.rows.back().mma = "m16n8k16";
+  report.rows.back().issued_flops = 1.5e10;
+  report.rows.back().joules_per_call = 0.07;
+  report.rows.push_back(device_row("C", "spmv/csr/cusparse", 2));
+  report.rows.back().bytes = 8e10;
+  judge(report);
   return report;
 }
 
@@ -73,18 +112,34 @@ std::vector<std::string> csv_fields(const std::string &line) {
 
 TEST(Report, Table) {
   EXPECT_EQ(report_table(sample_report()), R"(
-tcbound: roofline of each kernel
+tcbound: roofline of each kernel, and the bound on tensor cores
 ------------------------------------------------------------------------------------------------------------------------------------
-Event            Matrix    Kernel                        Calls Median[s]  Total[s] Ratio Byte/call FLOP/call     GB/s  FLOP/B  Share
+Event            Object Kernel                     Calls Median[s]  Total[s]  Imb MB/call   GB/s FLOP/B Ridge   Roof alpha S(r) Twin
 ------------------------------------------------------------------------------------------------------------------------------------
-MatMult          A         spmv/csr/host                   100 1.000e-03 1.000e-01   1.2 2.000e+07 3.000e+06   20.000  0.1500  80.0%
-MatMultTranspose ..vels_2_ spmv/csr/cuda_core              100 1.000e-03 1.000e-01   1.2 2.000e+07 3.000e+06   20.000  0.1500   0.5%
-Never            ..quoted" spmv/csr/host                   100 0.000e+00 0.000e+00     - 0.000e+00 3.000e+06        -       -      -
-MatMult          B         .._format_name/tensor_core  1.2e+08 1.000e-03 1.000e-01   1.2 1.620e+01 2.430e+00   20.000  0.1500   0.5%
+MatMult          A      spmv/csr/host                100 1.000e-03 1.000e-01  1.2      20     20 0.1500     2  80.0%     -    -    -
+  = memory-bound: 80 % of the memory roof; no tensor cores here
+MatMultTranspose ..s_2_ spmv/csr/cuda_core           100 1.000e-03 1.000e-01  1.2      20     20 0.1500  4.12   0.2%  2.02 1.02    -
+  = latency-bound, too small to judge: 2.5 us at the roof, an empty kernel takes 2.5 us
+Never            ..ted" spmv/csr/host                100 0.000e+00 0.000e+00    -       0      -      -     2      -     -    -    -
+  = nothing moved, nothing to judge
+MatMult          B      ..ormat_name/tensor_core 1.2e+08 1.300e-04 1.300e-02  1.0 0.00041   3846 0.2000  4.12  48.1%     -    -    -
+  = latency-bound, too small to judge: 5.06e-05 us at the roof, an empty kernel takes 2.5 us
+MatMult          C      spmv/blocks/cuda_core        100 1.352e-04 1.352e-02  1.0     500   3698 0.2000  7.77  87.0%  2.02 1.01 0.96
+  = memory-bound, compliant: 87 % of the DRAM roof; 0.96x as fast as its twin spmv/blocks/tensor_core; tensor cores (m16n8k16) could
+    gain 1.01x at most
+MatMult          C      spmv/blocks/tensor_core      100 1.300e-04 1.300e-02  1.0     500   3846 0.2000  7.77  90.5%  2.02 1.01 1.04
+  = memory-bound, over the bound: 1.04x where it allows 1.01x, a memory effect: 1.00 bytes x 1.03 bandwidth x 1.01 arithmetic, open
+    to CUDA cores too; compared with spmv/blocks/cuda_core; 91 % of the DRAM roof
+MatMult          C      spmv/csr/cusparse            100 2.600e-04 2.600e-02  1.0     800   3077 0.1250  7.77  72.4%  2.02 1.01    -
+  = memory-bound, compliant: 72 % of the DRAM roof; 0.50x as fast as spmv/blocks/tensor_core = 0.62 bytes x 0.81 bandwidth x 0.99
+    arithmetic; tensor cores (m16n8k16) could gain 1.01x at most
 ------------------------------------------------------------------------------------------------------------------------------------
-Median, Total: device time of one call and of all, slowest rank; Ratio: Total of the slowest to the fastest rank.
-Byte, FLOP (useful): summed over ranks; GB/s = bytes/Total; FLOP/B = useful FLOPs/bytes; Share = GB/s / ceiling.
-Ceiling: 25 GB/s host, 4123 GB/s cuda; measured: y = q x on long arrays, ranks at once, in turns on a shared device; read + written.
+Median, Total: device time of a call and of all, slowest rank (Imb: over the fastest's); MB/call, GB/s: counted bytes, all ranks.
+FLOP/B: useful FLOPs/bytes, below the Ridge memory decides; Roof: share of what is attainable there; alpha: FP64 peak of tensor over
+CUDA cores; S(r): the most that they gain if nothing overlaps (with full overlap: nothing); Twin: time of the twin over this one's.
+Ceilings, host: memory 25 GB/s, FP64 50 GFLOP/s; calibrated 2026-12-01.
+Ceilings, cuda: DRAM 4249 GB/s, L2 8000 GB/s, FP64 33 TFLOP/s, m8n8k4 33.1 TFLOP/s, m16n8k16 66.5 TFLOP/s, an empty kernel 2.5 us;
+  measured in this run by y = q x, ranks at once, in turns on a shared device, else built in for H200.
 )");
 }
 
@@ -92,9 +147,30 @@ TEST(Report, TableFitsTheTerminal) {
   for (const std::string &line : lines_of(report_table(sample_report()))) EXPECT_LE(line.size(), 132u) << line;
 }
 
+TEST(Report, DetailShowsAllColumns) {
+  Report report = sample_report();
+  report.detail = true;
+  report.compare.products = 200;
+  report.compare.checks = 6;
+  report.compare.seconds = 0.25;
+  const auto lines = lines_of(report_table(report));
+  for (const char *heading : {"Ranks", "Min[s]", "Least MB", "Issued", "Level", "Regime", "Attain.", "MMA", "rho", "eta",
+                              "Limit", "Bandw", "Arith", "J/call", "J/GFLOP"})
+    EXPECT_NE(lines[3].find(heading), std::string::npos) << heading;
+  const auto tensor = std::find_if(lines.begin(), lines.end(), [](const std::string &line) {
+    return line.find("spmv/blocks/tensor_core ") != std::string::npos;
+  });
+  ASSERT_NE(tensor, lines.end());
+  EXPECT_EQ(tensor->size(), lines[3].size()) << "a column is wider than its heading says";
+  EXPECT_NE(tensor->find("m16n8k16  2.02  1.50 1.00"), std::string::npos) << *tensor;
+  EXPECT_NE(tensor->find("7.000e-02     0.7"), std::string::npos) << *tensor;
+  EXPECT_EQ(lines.back(),
+            "-mat_tcbound_compare: 200 extra products and 6 comparisons of results took 0.25 s of the slowest rank.");
+}
+
 TEST(Report, CsvRowsHaveTheHeadersColumns) {
   const auto lines = lines_of(report_csv(sample_report()));
-  ASSERT_EQ(lines.size(), 5u);
+  ASSERT_EQ(lines.size(), 8u);
   const auto head = csv_fields(lines[0]);
   for (const std::string &line : lines) {
     const auto fields = csv_fields(line);
@@ -117,15 +193,20 @@ TEST(Report, JsonHasTheSameNumbers) {
   context.date = "2026-01-02T03:04:05Z";
   context.command_line = {"./app", "-n", "\xff"}; // not UTF-8
   context.petsc_version = "3.26.1";
-  context.devices = {{MemorySpace::cuda, "NVIDIA H200"}};
   const auto report = sample_report();
   const auto json = nlohmann::json::parse(report_json(report, context));
-  EXPECT_EQ(json["version"], 1);
+  EXPECT_EQ(json["version"], 2);
   EXPECT_EQ(json["ranks"], 2);
   EXPECT_EQ(json["petsc_version"], "3.26.1");
   EXPECT_EQ(json["command_line"][1], "-n");
-  EXPECT_EQ(json["devices"][0]["name"], "NVIDIA H200");
-  EXPECT_EQ(json["ceilings"][1]["bytes_per_second"], 4.123e12);
+  const auto &host = json["machines"][0], &device = json["machines"][1];
+  EXPECT_EQ(host["files"], "calibrated 2026-12-01");
+  EXPECT_EQ(host["peaks_flops_per_s"]["host"], 5e10);
+  EXPECT_FALSE(host["levels"].contains("l2"));
+  EXPECT_EQ(device["device"], "NVIDIA H200");
+  EXPECT_EQ(device["levels"]["dram"]["bandwidth_bytes_per_s"], 4.249e12);
+  EXPECT_EQ(device["mma_peaks_flops_per_s"]["m16n8k16"], 66.5e12);
+  EXPECT_EQ(device["launch_seconds"], 2.5e-6);
   ASSERT_EQ(json["rows"].size(), report.rows.size());
   const auto &row = json["rows"][0];
   EXPECT_EQ(row["kernel"], "spmv/csr/host");
@@ -134,10 +215,21 @@ TEST(Report, JsonHasTheSameNumbers) {
   EXPECT_EQ(row["calls_max"], 100);
   EXPECT_EQ(row["seconds_median"], 1e-3);
   EXPECT_EQ(row["compulsory_bytes"], 1.5e9);
-  EXPECT_EQ(row["issued_flops"], 6e8);
+  EXPECT_EQ(row["issued_flops"], 3e8);
   EXPECT_EQ(row["flops_per_byte"], 0.15);
   EXPECT_DOUBLE_EQ(row["ceiling_share"].get<double>(), 0.8);
+  EXPECT_DOUBLE_EQ(row["roof_share"].get<double>(), 0.8);
+  EXPECT_EQ(row["regime"], "memory");
+  EXPECT_TRUE(row["alpha"].is_null());
+  EXPECT_TRUE(row["joules_per_call"].is_null());
   EXPECT_TRUE(json["rows"][2]["bytes_per_second"].is_null());
+  const auto &tensor = json["rows"][5];
+  EXPECT_EQ(tensor["partner"], "spmv/blocks/cuda_core");
+  EXPECT_EQ(tensor["partner_is_twin"], 1);
+  EXPECT_DOUBLE_EQ(tensor["ratio"].get<double>(), 1.04);
+  EXPECT_EQ(tensor["rho"], 1.5);
+  EXPECT_EQ(tensor["mma"], "m16n8k16");
+  EXPECT_DOUBLE_EQ(tensor["joules_per_useful_gflop"].get<double>(), 0.7);
 
   const auto lines = lines_of(report_csv(report));
   const auto head = csv_fields(lines[0]), first = csv_fields(lines[1]);
@@ -146,13 +238,13 @@ TEST(Report, JsonHasTheSameNumbers) {
     if (row[head[i]].is_number())
       EXPECT_NEAR(row[head[i]].get<double>(), std::stod(first[i]), 1e-12 * std::stod(first[i]));
     else
-      EXPECT_EQ(row[head[i]], first[i]);
+      EXPECT_EQ(row[head[i]].is_null() ? "" : row[head[i]].get<std::string>(), first[i]) << head[i];
   }
 }
 
 TEST(Report, PythonListsOneDictionaryPerRow) {
   const auto lines = lines_of(report_python(sample_report()));
-  ASSERT_EQ(lines.size(), 5u);
+  ASSERT_EQ(lines.size(), 8u);
   EXPECT_EQ(lines[0], "TCBound = []");
   EXPECT_EQ(lines[1].rfind("TCBound.append({\"event\" : \"MatMult\", \"matrix\" : \"A\", ", 0), 0u) << lines[1];
   EXPECT_NE(lines[3].find("\"matrix\" : \"timed, \\\"quoted\\\"\""), std::string::npos) << lines[3];
