@@ -1,0 +1,17 @@
+#pragma once
+
+#include "../../kernels/executor.h"
+#include "measurement.h"
+
+// The ceilings of one CUDA device. Times are those of device events around one launch, after launches that are not counted.
+
+namespace tcbound::calibrate {
+
+void         warm_up(Executor &device); // until the clocks have left their idle state
+Measurements measure_memory(Executor &device, const Progress &progress);
+Measurements measure_arithmetic(Executor &device, const Progress &progress);
+Measurements measure_launch(Executor &device, const Progress &progress);
+
+std::string driver_version(); // of the display driver, else of the CUDA it supports; empty if there is none
+
+} // namespace tcbound::calibrate
