@@ -136,11 +136,12 @@ Table machines_table(const std::vector<Machine> &machines) {
               {}};
   for (const Machine &machine : machines) {
     add_figure(table, machine, "SMs", "1", machine.sm_count);
+    add_figure(table, machine, "launch", "s", machine.launch);
     for (const Level level : {Level::dram, Level::l2, Level::l1}) {
       add_figure(table, machine, name_of(level) + " bandwidth", "bytes/s", machine.at(level).bandwidth);
       add_figure(table, machine, name_of(level) + " capacity", "bytes", machine.at(level).capacity);
     }
-    for (const Unit unit : {Unit::cuda_core, Unit::tensor_core})
+    for (const Unit unit : {Unit::cuda_core, Unit::tensor_core, Unit::host})
       for (const std::string &type : data_type_names())
         add_figure(table, machine, name_of(unit) + " " + type, "FLOP/s", machine.at(unit, data_type_of(type)));
     for (const auto &peak : machine.mma_peaks)

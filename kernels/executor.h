@@ -16,6 +16,7 @@ struct Device {
   MemorySpace space = MemorySpace::host;
   std::string name;              // as the driver or the operating system spells it
   std::string id;                // tells one CUDA device from all others (its UUID); empty on the host
+  std::string driver;            // the version of the display driver, of a host the operating system; empty if unknown
   int         compute_major = 0; // CUDA compute capability; 0 on the host
   int         compute_minor = 0;
   int         multiprocessors = 0; // streaming multiprocessors; 0 on the host
@@ -59,6 +60,12 @@ public:
   // Bytes per second that y = q x reaches on arrays several times the last-level cache (read + write counted), the median
   // of a few passes; takes well under 200 ms. The ceiling that shares of bandwidth are stated against.
   virtual double measure_bandwidth() = 0;
+
+  // Other ceilings of the roofline, each within a few ms; 0 where this kind of executor has none to measure.
+  // The bandwidth of the last-level cache for y = q x, where `sharers` processes share the cache and measure at once.
+  virtual double measure_cache_bandwidth(int /*sharers*/) { return 0; }
+  virtual double measure_peak() { return 0; }   // FP64 FLOP/s by multiply-adds, where machine tables cannot know it
+  virtual double measure_launch() { return 0; } // seconds that an interval around an empty kernel shows
 };
 
 std::unique_ptr<Executor> make_host_executor();

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "executor.h"
@@ -23,6 +24,11 @@ std::string processor_name() {
   for (std::string line; std::getline(cpuinfo, line);)
     if (line.rfind("model name", 0) == 0 && line.find(": ") != std::string::npos) return line.substr(line.find(": ") + 2);
   return "host";
+}
+
+std::string system_name() {
+  utsname system;
+  return uname(&system) == 0 ? std::string(system.sysname) + ' ' + system.release : std::string();
 }
 
 // sysconf answers 0 or -1 where it does not know.
@@ -48,6 +54,7 @@ class HostExecutor final : public Executor {
 public:
   HostExecutor() {
     device_.name = processor_name();
+    device_.driver = system_name();
     device_.l2_bytes = known(sysconf(_SC_LEVEL3_CACHE_SIZE));
   }
 
@@ -80,18 +87,17 @@ public:
   std::unique_ptr<Interval> interval() override { return std::make_unique<HostInterval>(); }
 
   double measure_bandwidth() override;
+  double measure_cache_bandwidth(int sharers) override;
+  double measure_peak() override;
 
 private:
   Device device_;
 };
 
-double HostExecutor::measure_bandwidth() {
-  const std::size_t mega = std::size_t(1) << 20;
-  // A virtual machine may report the whole socket's cache, of which it has a share: 128 MB an array, with every rank of a
-  // node measuring at once, is past that and does not take a second to fill.
-  const std::size_t  bytes = std::clamp(4 * device_.l2_bytes, 32 * mega, 128 * mega);
+// Bytes per second of y = q x on arrays of `bytes`, each timed pass over them `rounds` times.
+double scale_bandwidth(Executor &executor, std::size_t bytes, int rounds) {
   const std::int64_t size = static_cast<std::int64_t>(bytes / sizeof(double));
-  Array<double>      from(*this, size), to(*this, size);
+  Array<double>      from(executor, size), to(executor, size);
   const double      *x = from.data();
   double            *y = to.data();
   std::fill_n(from.data(), size, 1.0);
@@ -100,16 +106,62 @@ double HostExecutor::measure_bandwidth() {
   double              spent = 0.0;
   // Seven passes where they fit in 0.1 s, three where the caches are so large that they do not.
   while (times.size() < 3 || (times.size() < 7 && spent < 0.1)) {
-    const double q = 1.0 + static_cast<double>(times.size()) / 16; // another factor each pass, or the compiler may skip it
-    const auto   start = Clock::now();
-    for (std::int64_t i = 0; i < size; ++i) y[i] = q * x[i];
+    const auto start = Clock::now();
+    for (int round = 0; round < rounds; ++round) {
+      // Another factor each time, or the compiler may skip it.
+      const double q = 1.0 + static_cast<double>(times.size()) / 16 + static_cast<double>(round) / 1024;
+      for (std::int64_t i = 0; i < size; ++i) y[i] = q * x[i];
+      volatile double used = y[size / 2];
+      (void)used;
+    }
     times.push_back(seconds_since(start));
     spent += times.back();
-    volatile double used = y[size / 2];
-    (void)used;
   }
   std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end());
-  return 2.0 * static_cast<double>(bytes) / times[times.size() / 2];
+  return 2.0 * static_cast<double>(bytes) * rounds / times[times.size() / 2];
+}
+
+double HostExecutor::measure_bandwidth() {
+  const std::size_t mega = std::size_t(1) << 20;
+  // A virtual machine may report the whole socket's cache, of which it has a share: 128 MB an array, with every rank of a
+  // node measuring at once, is past that and does not take a second to fill.
+  return scale_bandwidth(*this, std::clamp(4 * device_.l2_bytes, 32 * mega, 128 * mega), 1);
+}
+
+double HostExecutor::measure_cache_bandwidth(int sharers) {
+  // Both arrays fill a quarter of this process's share; 8 MB moved in a pass.
+  const std::size_t bytes = device_.l2_bytes / static_cast<std::size_t>(8 * std::max(sharers, 1));
+  if (bytes < 4096) return 0;
+  return scale_bandwidth(*this, bytes, static_cast<int>(std::max<std::size_t>(1, (std::size_t(4) << 20) / bytes)));
+}
+
+// Independent multiply-adds on as many elements as fill the vector registers; GCC makes a version per instruction set and the
+// loader picks the one of this processor.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__)
+__attribute__((target_clones("default", "arch=haswell", "arch=skylake-avx512")))
+#endif
+double
+multiply_adds(int rounds, double a, double b) {
+  constexpr int lanes = 64;
+  double        sums[lanes];
+  for (int i = 0; i < lanes; ++i) sums[i] = i;
+  for (int round = 0; round < rounds; ++round)
+    for (int i = 0; i < lanes; ++i) sums[i] = sums[i] * a + b;
+  double total = 0;
+  for (double sum : sums) total += sum;
+  return total;
+}
+
+double HostExecutor::measure_peak() {
+  const int rounds = 50000; // 6.4 MFLOP, below 1 ms
+  double    best = 0;
+  for (int pass = 0; pass < 9; ++pass) {
+    const auto      start = Clock::now();
+    volatile double used = multiply_adds(rounds, 0.999, 1e-3 * pass);
+    (void)used;
+    best = std::max(best, 2.0 * 64 * rounds / seconds_since(start));
+  }
+  return best;
 }
 
 } // namespace

@@ -39,7 +39,11 @@ public:
   virtual void diagonal(Executor &executor, double *d) = 0;
 
   // Counted from the arrays actually built. accumulate: beta is not 0, so y is read too.
-  virtual Work         work(bool transpose, bool accumulate) const = 0;
+  virtual Work work(bool transpose, bool accumulate) const = 0;
+
+  // The shape of the MMA instruction that products of this format run on, such as m16n8k16; empty without tensor cores.
+  virtual std::string mma() const { return {}; }
+
   virtual std::int64_t stored_bytes() const = 0; // memory that the format occupies beyond borrowed arrays
 };
 

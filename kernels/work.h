@@ -10,10 +10,11 @@ struct Work {
   std::int64_t issued_flops = 0;     // operations that the kernel really issues; issued/useful is rho
   std::int64_t bytes = 0;            // Q: bytes that the kernel's stored arrays and vectors occupy, each counted once
   std::int64_t compulsory_bytes = 0; // the least that any kernel on this format must move
+  std::int64_t padded_flops = 0;     // useful ones and those on zeros that only fill tiles; 0: there are no such zeros
 
   bool operator==(const Work &o) const {
     return useful_flops == o.useful_flops && issued_flops == o.issued_flops && bytes == o.bytes &&
-           compulsory_bytes == o.compulsory_bytes;
+           compulsory_bytes == o.compulsory_bytes && padded_flops == o.padded_flops;
   }
 };
 

@@ -1,5 +1,5 @@
 # The model's tests need its sources, which the archive of kernels does not have.
-foreach(name model_machine_test model_bounds_test model_work_counts_test)
+foreach(name model_machine_test model_bounds_test model_present_test model_verdict_test model_work_counts_test)
   target_link_libraries(${name} PRIVATE tcbound_model)
 endforeach()
 

@@ -1,6 +1,9 @@
 // One CUDA device as an executor: plain device memory and a stream.
 #include <algorithm>
 #include <cstring>
+#include <fstream>
+#include <iterator>
+#include <regex>
 #include <string>
 #include <vector>
 
@@ -19,6 +22,20 @@ __global__ void scale_pairs(const double2 *__restrict__ x, double2 *__restrict__
     const double2 v = x[i];
     y[i] = make_double2(q * v.x, q * v.y);
   }
+}
+
+__global__ void empty() {}
+
+// "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.95.05  ..." tells the display driver; in some containers only the version
+// of CUDA that it supports is known.
+std::string driver_version() {
+  std::ifstream     file("/proc/driver/nvidia/version");
+  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  std::smatch       match;
+  if (std::regex_search(text, match, std::regex("\\b[0-9]+\\.[0-9.]*[0-9]\\b"))) return match.str();
+  int version = 0;
+  if (cudaDriverGetVersion(&version) != cudaSuccess || version == 0) return {};
+  return "CUDA " + std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
 
 class CudaInterval final : public Interval {
@@ -72,6 +89,7 @@ public:
     device_.space = MemorySpace::cuda;
     device_.name = properties.name;
     device_.id.assign(properties.uuid.bytes, sizeof(properties.uuid.bytes));
+    device_.driver = driver_version();
     device_.compute_major = properties.major;
     device_.compute_minor = properties.minor;
     device_.multiprocessors = properties.multiProcessorCount;
@@ -116,11 +134,40 @@ public:
   std::unique_ptr<Interval> interval() override { return std::make_unique<CudaInterval>(*this); }
 
   double measure_bandwidth() override;
+  double measure_cache_bandwidth(int sharers) override;
+  double measure_launch() override;
 
 private:
+  // The median time of `rounds` passes of y = q x over arrays of `size` pairs.
+  double       scale_seconds(std::int64_t size, int rounds);
   Device       device_;
   cudaStream_t stream_ = nullptr;
 };
+
+template <class Run> double median_seconds(CudaExecutor &executor, int passes, const Run &run) {
+  CudaInterval        interval(executor);
+  std::vector<double> times;
+  const int           warm_up = 2;
+  for (int pass = 0; pass < warm_up + passes; ++pass) {
+    interval.begin();
+    run();
+    TCBOUND_LAUNCHED();
+    interval.end();
+    const double seconds = interval.seconds();
+    if (pass >= warm_up) times.push_back(seconds);
+  }
+  std::nth_element(times.begin(), times.begin() + passes / 2, times.end());
+  return times[static_cast<std::size_t>(passes / 2)];
+}
+
+double CudaExecutor::scale_seconds(std::int64_t size, int rounds) {
+  Array<double2> x(*this, size), y(*this, size);
+  const unsigned threads = 256, blocks = static_cast<unsigned>((size + threads - 1) / threads);
+  TCBOUND_CUDA(cudaMemsetAsync(x.data(), 0, static_cast<std::size_t>(size) * sizeof(double2), stream_));
+  return median_seconds(*this, 7, [&] {
+    for (int round = 0; round < rounds; ++round) scale_pairs<<<blocks, threads, 0, stream_>>>(x.data(), y.data(), 1.5, size);
+  });
+}
 
 double CudaExecutor::measure_bandwidth() {
   std::size_t available = 0, total = 0;
@@ -129,21 +176,20 @@ double CudaExecutor::measure_bandwidth() {
   const std::size_t  bytes = std::min(std::size_t(1) << 30, available / 4) / sizeof(double2) * sizeof(double2);
   const std::int64_t size = static_cast<std::int64_t>(bytes / sizeof(double2));
   if (size == 0) throw Error(ErrorCode::out_of_memory, "no free memory on " + device_.name + " to measure its bandwidth with");
-  Array<double2> x(*this, size), y(*this, size);
-  CudaInterval   interval(*this);
-  TCBOUND_CUDA(cudaMemsetAsync(x.data(), 0, bytes, stream_));
-  std::vector<double> times;
-  const int           threads = 256, warm_up = 2, passes = 7;
-  for (int pass = 0; pass < warm_up + passes; ++pass) {
-    interval.begin();
-    scale_pairs<<<static_cast<unsigned>((size + threads - 1) / threads), threads, 0, stream_>>>(x.data(), y.data(), 1.5, size);
-    TCBOUND_LAUNCHED();
-    interval.end();
-    const double seconds = interval.seconds();
-    if (pass >= warm_up) times.push_back(seconds);
-  }
-  std::nth_element(times.begin(), times.begin() + passes / 2, times.end());
-  return 2.0 * static_cast<double>(bytes) / times[passes / 2];
+  return 2.0 * static_cast<double>(bytes) / scale_seconds(size, 1);
+}
+
+// Both arrays fill half of the L2. Back to back, so that a launch hides behind the kernel before it. A device whose ranks take
+// turns is this one's alone.
+double CudaExecutor::measure_cache_bandwidth(int) {
+  const std::int64_t size = static_cast<std::int64_t>(device_.l2_bytes / 4 / sizeof(double2));
+  const int          rounds = 20;
+  if (size == 0) return 0;
+  return 2.0 * static_cast<double>(size) * sizeof(double2) * rounds / scale_seconds(size, rounds);
+}
+
+double CudaExecutor::measure_launch() {
+  return median_seconds(*this, 31, [&] { empty<<<1, 1, 0, stream_>>>(); });
 }
 
 } // namespace

@@ -14,7 +14,7 @@ const std::vector<std::string> &data_type_names() {
   return names;
 }
 const std::vector<std::string> &unit_names() {
-  static const std::vector<std::string> names{"cuda_core", "tensor_core"};
+  static const std::vector<std::string> names{"cuda_core", "tensor_core", "host"};
   return names;
 }
 const std::vector<std::string> &level_names() {
@@ -75,6 +75,7 @@ static double known_value(const std::string &machine, const std::string &what, c
 }
 
 double Machine::sm_count_value() const { return known_value(name, "the number of SMs", sm_count); }
+double Machine::launch_seconds() const { return known_value(name, "the time of an empty kernel", launch); }
 double Machine::bandwidth(Level level) const {
   return known_value(name, "the bandwidth of " + name_of(level), at(level).bandwidth);
 }
@@ -110,9 +111,12 @@ public:
   void read(const Json &entry, Machine &machine) {
     expect_object(entry, entry_path_);
     check_keys(entry, entry_path_,
-               {"name", "source", "measured", "sm_count", "levels", "peaks_flops_per_s", "mma_peaks_flops_per_s"});
-    read_origin(entry);
+               {"name", "device", "source", "measured", "sm_count", "launch_seconds", "levels", "peaks_flops_per_s",
+                "mma_peaks_flops_per_s"});
+    read_origin(entry, machine);
+    if (entry.contains("device")) machine.device = text(entry, entry_path_, "device");
     if (entry.contains("sm_count")) set(entry["sm_count"], entry_path_ + ".sm_count", machine.sm_count);
+    if (entry.contains("launch_seconds")) set(entry["launch_seconds"], entry_path_ + ".launch_seconds", machine.launch);
     if (entry.contains("levels")) read_levels(entry["levels"], entry_path_ + ".levels", machine);
     if (entry.contains("peaks_flops_per_s"))
       read_peaks(entry["peaks_flops_per_s"], entry_path_ + ".peaks_flops_per_s", machine);
@@ -143,14 +147,16 @@ public:
   }
 
 private:
-  void read_origin(const Json &entry) {
+  void read_origin(const Json &entry, Machine &machine) {
     origin_ = entry.contains("source") ? text(entry, entry_path_, "source") : file_;
     measured_ = entry.contains("measured");
     if (!measured_) return;
     const std::string path = entry_path_ + ".measured";
     expect_object(entry["measured"], path);
     check_keys(entry["measured"], path, {"date", "driver"});
-    origin_ += ", measured " + text(entry["measured"], path, "date") + ", driver " + text(entry["measured"], path, "driver");
+    machine.date = text(entry["measured"], path, "date");
+    machine.driver = text(entry["measured"], path, "driver");
+    origin_ += ", measured " + machine.date + ", driver " + machine.driver;
   }
 
   // A measurement leaves the vendor's value beside it; a value that is none replaces both.

@@ -13,13 +13,13 @@
 namespace tcbound::model {
 
 enum class DataType { fp64, fp32, tf32, fp16, bf16 };
-enum class Unit { cuda_core, tensor_core };
+enum class Unit { cuda_core, tensor_core, host }; // host: the cores of a host, by vector multiply-adds
 enum class Level { dram, l2, l1 };
 
-constexpr std::size_t data_type_count = 5, unit_count = 2, level_count = 3;
+constexpr std::size_t data_type_count = 5, unit_count = 3, level_count = 3;
 
 const std::vector<std::string> &data_type_names(); // "fp64", ...
-const std::vector<std::string> &unit_names();      // "cuda_core", "tensor_core"
+const std::vector<std::string> &unit_names();      // "cuda_core", "tensor_core", "host"
 const std::vector<std::string> &level_names();     // "dram", "l2", "l1"
 
 const std::string &name_of(DataType type);
@@ -62,7 +62,10 @@ struct MemoryLevel {
 
 struct Machine {
   std::string                          name;
+  std::string                          device;       // the driver's spelling; empty where no one said
+  std::string                          date, driver; // of its measurements, as its file says; else empty
   Figure                               sm_count;
+  Figure                               launch; // s, an empty kernel as two device events around it time it
   std::array<MemoryLevel, level_count> levels;
 
   std::array<std::array<Figure, data_type_count>, unit_count> peaks;     // FLOP/s, dense
@@ -70,6 +73,7 @@ struct Machine {
 
   // Values in the units above. They throw UnknownFigure, which names the machine and the figure.
   double sm_count_value() const;
+  double launch_seconds() const;
   double bandwidth(Level level) const;
   double capacity(Level level) const;
   double peak(Unit unit, DataType type) const;
@@ -85,11 +89,8 @@ struct Machine {
 
 std::vector<Machine> built_in_machines();
 
-// The machines of a JSON file on top of `machines`: an entry of a known name replaces the figures that it gives, another
-// entry is added. An entry with "measured": {"date", "driver"} gives measured figures, else figures of its "source":
-//   {"machines": [{"name": "H200", "source": "...", "measured": {"date": "2026-11-30", "driver": "580"}, "sm_count": 132,
-//     "levels": {"dram": {"bandwidth_bytes_per_s": 4.2e12, "capacity_bytes": 141e9}},
-//     "peaks_flops_per_s": {"cuda_core": {"fp64": 33e12}}, "mma_peaks_flops_per_s": {"m8n8k4": {"fp64": 33.1e12}}}]}
+// The machines of a JSON file (docs/machines.md) on top of `machines`: an entry of a known name replaces the figures that it
+// gives, another entry is added. An entry with "measured" gives measured figures, else figures of its "source".
 // Throws std::runtime_error that names the file and the field.
 std::vector<Machine> load_machines(const std::string &file, std::vector<Machine> machines);
 
