@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <iostream>
 #include <memory>
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "calibrate/device.h"
@@ -15,6 +15,7 @@
 #include "calibrate/output_file.h"
 #include "calibrate/report.h"
 #include "src/model/names.h"
+#include "src/model/present.h"
 
 using namespace tcbound;
 using namespace tcbound::calibrate;
@@ -34,32 +35,34 @@ void show_progress(const std::string &what) {
   std::fflush(stderr);
 }
 
-// "GPU-" and the UUID, as nvidia-smi -L prints it.
-std::string uuid_text(const std::string &bytes) {
-  std::string text = "GPU";
-  for (std::size_t i = 0; i < bytes.size(); ++i) {
-    char two[4];
-    std::snprintf(two, sizeof(two), "%02x", static_cast<unsigned>(static_cast<unsigned char>(bytes[i])));
-    if (i == 0 || i == 4 || i == 6 || i == 8 || i == 10) text += '-';
-    text += two;
-  }
-  return text;
+// Of the cache, whose folder is made where there is none yet.
+std::string file_in_cache(const std::string &id) {
+  const std::filesystem::path file = model::calibration_file(id);
+  if (file.empty())
+    throw std::runtime_error("neither XDG_CACHE_HOME nor HOME is set: say with --output where the machine file is to go");
+  std::error_code error;
+  std::filesystem::create_directories(file.parent_path(), error);
+  if (error)
+    throw std::runtime_error(file.parent_path().string() + ": cannot be made: " + error.message() +
+                             "; --output takes another file");
+  return file.string();
 }
 
 #ifdef TCBOUND_HAVE_CUDA
 Subject measure_device(Executor &executor) {
   const Device &d = executor.device();
   Subject       subject;
-  subject.vendor = built_in_machine_of(d.name);
-  subject.name = subject.vendor ? subject.vendor->name : d.name;
+  subject.name = model::built_in_name_of(d.name);
+  if (!subject.name.empty()) subject.vendor = model::find_machine(model::built_in_machines(), subject.name);
+  if (subject.name.empty()) subject.name = d.name;
   subject.device = d.name;
-  subject.driver = driver_version();
+  subject.driver = d.driver;
   subject.sm_count = d.multiprocessors;
   subject.facts = {{{"sm_count"}, double(d.multiprocessors)},
                    {{"levels", "dram", "capacity_bytes"}, double(d.memory_bytes)},
                    {{"levels", "l2", "capacity_bytes"}, double(d.l2_bytes)}};
-  subject.heading = d.name + " (" + uuid_text(d.id) + "), compute capability " + std::to_string(d.compute_major) + "." +
-                    std::to_string(d.compute_minor) + ", " + std::to_string(d.multiprocessors) + " SMs, driver " +
+  subject.heading = d.name + " (" + model::calibration_id(d.id) + "), compute capability " + std::to_string(d.compute_major) +
+                    "." + std::to_string(d.compute_minor) + ", " + std::to_string(d.multiprocessors) + " SMs, driver " +
                     subject.driver + (subject.vendor ? "; vendor's figures of " + subject.name : "; no vendor's figures known");
   show_progress(d.name + ": warming up");
   warm_up(executor);
@@ -73,11 +76,10 @@ Subject measure_device(Executor &executor) {
 
 Subject measure_host_with(int threads) {
   Subject subject;
-  utsname system{};
-  uname(&system);
   subject.name = "host/" + std::to_string(threads);
-  subject.device = make_host_executor()->device().name;
-  subject.driver = std::string(system.sysname) + " " + system.release;
+  const auto host = make_host_executor();
+  subject.device = host->device().name;
+  subject.driver = host->device().driver;
   subject.heading = subject.device + ", " + std::to_string(threads) + (threads == 1 ? " thread" : " threads");
   if (const double cache = host_cache_bytes(threads); cache > 0) subject.facts = {{{"levels", "l2", "capacity_bytes"}, cache}};
   subject.measurements = measure_host(threads, show_progress);
@@ -98,8 +100,8 @@ Files open_files(const Settings &s, const Executor *device) {
   }
   char hostname[256] = "";
   gethostname(hostname, sizeof(hostname) - 1);
-  if (device) files.device = std::make_unique<OutputFile>(calibration_file(uuid_text(device->device().id)));
-  if (!s.device_only) files.host = std::make_unique<OutputFile>(calibration_file(std::string("host-") + hostname));
+  if (device) files.device = std::make_unique<OutputFile>(file_in_cache(model::calibration_id(device->device().id)));
+  if (!s.device_only) files.host = std::make_unique<OutputFile>(file_in_cache(model::host_calibration_id(hostname)));
   return files;
 }
 

@@ -7,7 +7,8 @@ foreach(name device host report output_file)
   target_link_libraries(calibrate_${name}_test PRIVATE tcbound_calibration nlohmann_json::nlohmann_json)
 endforeach()
 
-add_test(NAME calibrate_command COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/calibrate/run-calibrate $<TARGET_FILE:tcbound-calibrate>)
+add_test(NAME calibrate_command COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/calibrate/run-calibrate $<TARGET_FILE:tcbound-calibrate>
+  $<TARGET_FILE:tcbound-model>)
 set_tests_properties(calibrate_command PROPERTIES LABELS cpu TIMEOUT 300)
 
 if(TCBOUND_HAVE_CUDA)

@@ -12,6 +12,4 @@ Measurements measure_memory(Executor &device, const Progress &progress);
 Measurements measure_arithmetic(Executor &device, const Progress &progress);
 Measurements measure_launch(Executor &device, const Progress &progress);
 
-std::string driver_version(); // of the display driver, else of the CUDA it supports; empty if there is none
-
 } // namespace tcbound::calibrate

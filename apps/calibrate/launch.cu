@@ -1,7 +1,5 @@
-// What it costs to start a kernel, and the version of the driver that starts it.
+// What it costs to start a kernel.
 #include <chrono>
-#include <fstream>
-#include <regex>
 
 #include "cuda_launch.h"
 #include "device.h"
@@ -19,7 +17,6 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 Measurement measure_back_to_back(Executor &device) {
   const int   launches = 2000, repeats = 15;
   Measurement m("launch_back_to_back", "launch, back to back", "an empty kernel, one of 2000 in a row", Quantity::time);
-  m.field = {"launch_seconds"};
   for (int i = -1; i < repeats; ++i) {
     const auto start = Clock::now();
     for (int k = 0; k < launches; ++k) empty<<<1, 1, 0, stream_of(device)>>>();
@@ -45,6 +42,7 @@ Measurement measure_round_trip(Executor &device) {
 
 Measurement measure_interval(Executor &device) {
   Measurement m("launch_between_events", "launch between events", "an empty kernel as device events time it", Quantity::time);
+  m.field = {"launch_seconds"};
   m.values = seconds_of(device, 300, [&] {
     empty<<<1, 1, 0, stream_of(device)>>>();
     TCBOUND_LAUNCHED();
@@ -61,16 +59,6 @@ Measurements measure_launch(Executor &device, const Progress &progress) {
   all.push_back(measure_round_trip(device));
   all.push_back(measure_interval(device));
   return all;
-}
-
-std::string driver_version() {
-  std::ifstream     file("/proc/driver/nvidia/version"); // "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.95.05  ..."
-  const std::string line((std::istreambuf_iterator<char>(file)), {});
-  std::smatch       match;
-  if (std::regex_search(line, match, std::regex("\\b[0-9]+\\.[0-9.]*[0-9]\\b"))) return match.str();
-  int version = 0;
-  if (cudaDriverGetVersion(&version) != cudaSuccess || version == 0) return {};
-  return "CUDA " + std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
 
 } // namespace tcbound::calibrate

@@ -212,8 +212,8 @@ Measurements measure_l2(Executor &device, const Progress &progress) {
   Measurement read("l2_read", "L2 read", "reads " + amount(double(bytes)) + " again and again, past L1", Quantity::bandwidth);
   Measurement both("l2_scale", "L2 scale", "y = q x on two times " + amount(double(bytes) / 2) + ", again and again",
                    Quantity::bandwidth);
-  read.keep_in(bandwidth_of("l2"));
-  both.against = bandwidth_of("l2");
+  both.keep_in(bandwidth_of("l2"));
+  read.against = bandwidth_of("l2");
   progress(read.what);
   read = measure_loop(device, read, a_block * read_blocks, [&](std::int64_t iterations) {
     read_l2<<<read_blocks, l2_threads, 0, stream_of(device)>>>(reinterpret_cast<const uint4 *>(x.data()), out.data(),

@@ -1,7 +1,6 @@
 #include "output_file.h"
 
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -19,23 +18,6 @@ namespace {
 }
 
 } // namespace
-
-std::string calibration_file(const std::string &id) {
-  const char *xdg = std::getenv("XDG_CACHE_HOME"), *home = std::getenv("HOME");
-  fs::path    folder;
-  if (xdg && *xdg)
-    folder = xdg;
-  else if (home && *home)
-    folder = fs::path(home) / ".cache";
-  else
-    throw std::runtime_error("neither XDG_CACHE_HOME nor HOME is set: say with --output where the machine file is to go");
-  folder /= fs::path("tcbound") / "machines";
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error)
-    throw std::runtime_error(folder.string() + ": cannot be made: " + error.message() + "; --output takes another file");
-  return (folder / (id + ".json")).string();
-}
 
 OutputFile::OutputFile(std::string name) : name_(std::move(name)), draft_(name_) {
   std::error_code error;

@@ -6,9 +6,6 @@
 
 namespace tcbound::calibrate {
 
-// <cache>/tcbound/machines/<id>.json, <cache> being $XDG_CACHE_HOME or $HOME/.cache; the folder is made.
-std::string calibration_file(const std::string &id);
-
 // Writing goes to a file beside the one that is named, so that a folder that cannot be written shows before the measuring, and
 // a run that fails leaves the old file.
 class OutputFile {

@@ -69,14 +69,6 @@ std::string table_row(const Subject &subject, const Measurement &m) {
 
 } // namespace
 
-std::optional<model::Machine> built_in_machine_of(const std::string &device_name) {
-  std::optional<model::Machine> found;
-  for (const model::Machine &machine : model::built_in_machines())
-    if (device_name.find(machine.name) != std::string::npos && (!found || machine.name.size() > found->name.size()))
-      found = machine;
-  return found;
-}
-
 void add_tensor_core_peaks(Subject &subject, int compute_major) {
   for (const std::string &type : model::data_type_names()) {
     double best = 0;

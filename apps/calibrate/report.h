@@ -25,9 +25,6 @@ struct Subject {
   std::vector<std::pair<std::vector<std::string>, double>> facts;
 };
 
-// The built-in machine that a device's name contains, the longest where several do; none: the machine is unknown.
-std::optional<model::Machine> built_in_machine_of(const std::string &device_name);
-
 // The best MMA shape is the peak of the tensor cores; in low precision only where warps reach it: from compute capability 9.0 on
 // that takes instructions of four warps (wgmma) or more, and the measured figure is that of mma.sync alone.
 void add_tensor_core_peaks(Subject &subject, int compute_major);

@@ -33,7 +33,6 @@ TEST(GpuCalibrate, EveryStepMeasuresOrSaysWhyNot) {
     for (const double value : m.values) EXPECT_TRUE(std::isfinite(value) && value > 0) << m.key << ' ' << value;
   }
   EXPECT_EQ(keys.size(), 21U);
-  EXPECT_FALSE(driver_version().empty());
 }
 
 TEST(GpuCalibrate, WarmUpLeavesNoError) {

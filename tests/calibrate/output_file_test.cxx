@@ -51,14 +51,3 @@ TEST_F(OutputFileTest, SaysWhatCannotBeWritten) {
   EXPECT_THROW(full.write("text"), std::runtime_error);
   EXPECT_TRUE(fs::exists("/dev/full"));
 }
-
-TEST_F(OutputFileTest, TheCacheFolderIsMade) {
-  setenv("XDG_CACHE_HOME", (folder / "cache").c_str(), 1);
-  EXPECT_EQ(calibration_file("GPU-1"), (folder / "cache/tcbound/machines/GPU-1.json").string());
-  EXPECT_TRUE(fs::is_directory(folder / "cache/tcbound/machines"));
-  setenv("XDG_CACHE_HOME", "", 1); // as if it were not set
-  setenv("HOME", folder.c_str(), 1);
-  EXPECT_EQ(calibration_file("GPU-1"), (folder / ".cache/tcbound/machines/GPU-1.json").string());
-  unsetenv("HOME");
-  EXPECT_THROW(calibration_file("GPU-1"), std::runtime_error);
-}
