@@ -81,7 +81,6 @@ Subject measure_host_with(int threads) {
   subject.device = host->device().name;
   subject.driver = host->device().driver;
   subject.heading = subject.device + ", " + std::to_string(threads) + (threads == 1 ? " thread" : " threads");
-  if (const double cache = host_cache_bytes(threads); cache > 0) subject.facts = {{{"levels", "l2", "capacity_bytes"}, cache}};
   subject.measurements = measure_host(threads, show_progress);
   return subject;
 }

@@ -223,22 +223,43 @@ Measurements measure_streams(Executor &host, int threads, const Progress &progre
   return all;
 }
 
-Measurement measure_cache(Executor &host, int threads, const Progress &progress) {
-  const CacheSizes sizes = cache_sizes(threads);
-  const double     bytes = sizes.last / 4; // of x and y together
-  Measurement      m("cache_scale", "cache scale", "y = q x inside the last-level cache", Quantity::bandwidth);
-  m.field = bandwidth_of("l2");
-  progress("host: " + m.what);
-  if (bytes <= 2 * sizes.before_last) { // also where nothing is known
-    m.why_not = "a quarter of the last-level cache (" + mebibytes(sizes.last) + ") is not well past the level before it (" +
-                mebibytes(sizes.before_last) + ")";
-    return m;
-  }
+// y = q x on arrays of so many bytes together, as often as takes 10 ms.
+Measurement measure_scale_within(Executor &host, int threads, double bytes, Measurement m) {
   Arrays arrays(host, static_cast<std::int64_t>(bytes / 2 / sizeof(double)), threads);
   m.how = "y = q x on two times " + mebibytes(arrays.bytes()) + ", again and again";
   const double a_round = measure_stream(arrays, threads, scale, 2, m).median(); // bytes/s
   const int    rounds = static_cast<int>(std::clamp(1e-2 * a_round / (2 * arrays.bytes()), 1.0, 1e6));
   return measure_stream(arrays, threads, scale, 2, m, rounds);
+}
+
+// Of the last-level cache: the bandwidth of a working set of a quarter of it, and as capacity the largest of 1, 1/2 and 1/4 of
+// what the system reports at which the bandwidth is nearer to that than to the memory's. A virtual machine may report the cache
+// of a whole socket, of which it has a share.
+Measurements measure_cache(Executor &host, int threads, double memory_bandwidth, const Progress &progress) {
+  const CacheSizes sizes = cache_sizes(threads);
+  Measurement      m("cache_scale", "cache scale", "y = q x inside the last-level cache", Quantity::bandwidth);
+  Measurement      capacity("cache_capacity", "cache capacity", "", Quantity::capacity);
+  m.keep_in(bandwidth_of("l2"));
+  capacity.keep_in({"levels", "l2", "capacity_bytes"});
+  progress("host: " + m.what);
+  if (sizes.last / 4 <= 2 * sizes.before_last) { // also where nothing is known
+    m.why_not = capacity.why_not = "a quarter of the last-level cache (" + mebibytes(sizes.last) +
+                                   ") is not well past the level before it (" + mebibytes(sizes.before_last) + ")";
+    return {m, capacity};
+  }
+  m = measure_scale_within(host, threads, sizes.last / 4, m);
+  progress("host: " + capacity.what);
+  for (const double part : {1.0, 0.5, 0.25}) {
+    const double bandwidth = part > 0.25 ? measure_scale_within(host, threads, part * sizes.last, m).median() : m.median();
+    if (bandwidth * bandwidth < m.median() * memory_bandwidth) continue;
+    capacity.values = {part * sizes.last};
+    capacity.how = "of the reported " + mebibytes(sizes.last) + " so much is nearer to the cache's speed than to DRAM's";
+    return {m, capacity};
+  }
+  m.why_not = capacity.why_not =
+    "a quarter of what the system reports (" + mebibytes(sizes.last) + ") is no faster than memory";
+  m.values.clear();
+  return {m, capacity};
 }
 
 Measurement measure_fma(int threads, const Progress &progress) {
@@ -274,12 +295,10 @@ std::vector<int> thread_counts(int most) {
   return counts;
 }
 
-double host_cache_bytes(int threads) { return cache_sizes(threads).last; }
-
 Measurements measure_host(int threads, const Progress &progress) {
   const auto   host = make_host_executor();
-  Measurements all = measure_streams(*host, threads, progress);
-  all.push_back(measure_cache(*host, threads, progress));
+  Measurements all = measure_streams(*host, threads, progress); // copy, scale, ...
+  for (const Measurement &m : measure_cache(*host, threads, all[1].median(), progress)) all.push_back(m);
   all.push_back(measure_fma(threads, progress));
   return all;
 }

@@ -9,14 +9,14 @@
 
 namespace tcbound::calibrate {
 
-enum class Quantity { bandwidth, arithmetic, clock, time }; // bytes/s, FLOP/s, Hz, s
+enum class Quantity { bandwidth, arithmetic, clock, time, capacity }; // bytes/s, FLOP/s, Hz, s, bytes
 
 struct Measurement {
   std::string         key;  // in JSON
   std::string         what; // in the table
   std::string         how;  // what one pass does
   Quantity            quantity = Quantity::bandwidth;
-  double              work = 0; // bytes or FLOPs of one pass; 0 for clock and time
+  double              work = 0; // bytes or FLOPs of one pass; 0 for the others
   std::vector<double> values;   // of each repeat, in the quantity's unit; empty: not measured
   std::string         why_not;  // was it not measured
   // Fields of a machine file (docs/machines.md), empty for none: where the figure is kept, and the vendor's figure that it

@@ -23,6 +23,8 @@ UnitOf unit_of(Quantity quantity, double value = 0) {
   case Quantity::arithmetic:
     if (value < 1e12) return {"GFLOP/s", "FLOP/s", 1e-9};
     return {"TFLOP/s", "FLOP/s", 1e-12};
+  case Quantity::capacity:
+    return {"MiB", "bytes", 1.0 / (1 << 20)};
   case Quantity::clock:
     return {"MHz", "Hz", 1e-6};
   default:
@@ -33,6 +35,7 @@ UnitOf unit_of(Quantity quantity, double value = 0) {
 // The vendor's figure; 0 if there is none.
 double vendor_figure(const std::optional<model::Machine> &machine, const std::vector<std::string> &field) {
   if (!machine || field.size() != 3) return 0;
+  if (field[0] == "levels" && field[2] != "bandwidth_bytes_per_s") return 0;
   if (field[0] == "levels")
     return machine->levels[model::index_of_name("level", field[1], model::level_names())].bandwidth.vendor;
   return machine
@@ -112,7 +115,7 @@ std::string machine_file_text(const std::vector<Subject> &subjects, const std::s
     entry["measured"] = {{"date", date}, {"driver", s.driver}};
     for (const auto &[field, value] : s.facts) put(field, value);
     for (const Measurement &m : s.measurements)
-      if (m.measured() && !m.field.empty()) put(m.field, rounded(m.median()));
+      if (m.measured() && !m.field.empty()) put(m.field, m.quantity == Quantity::capacity ? m.median() : rounded(m.median()));
     machines.push_back(std::move(entry));
   }
   return Json{{"machines", machines}}.dump(2) + '\n';
