@@ -72,4 +72,19 @@ void begin_transpose(const Product &p, std::int64_t size) {
   for (std::int64_t j = 0; j < size; ++j) p.z[j] = p.beta == 0.0 ? 0.0 : p.beta * p.y[j];
 }
 
+void diagonal(const CsrView &a, const std::int32_t *rows, double *d) {
+  for (std::int64_t i = 0; i < a.rows; ++i) {
+    const std::int64_t row = rows ? rows[i] : i, end = a.row_offsets[i + 1];
+    std::int64_t       low = a.row_offsets[i];
+    for (std::int64_t high = end; low < high;) { // the first entry with a column of `row` or more
+      const std::int64_t middle = low + (high - low) / 2;
+      if (a.columns[middle] < row)
+        low = middle + 1;
+      else
+        high = middle;
+    }
+    d[row] = low < end && a.columns[low] == row ? a.values[low] : 0.0;
+  }
+}
+
 } // namespace tcbound::csr
