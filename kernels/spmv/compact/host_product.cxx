@@ -206,7 +206,7 @@ template <class R, int n> TCBOUND_INLINE void multiply(const HostArrays &a, cons
     csr::add_transpose(a.remainder, a.remainder_rows.data(), p);
   } else {
     multiply_slices<R, n>(a.constant, a, p);
-    multiply_slices<R, n>(a.varying, a, p);
+    multiply_slices<R, slice_rows / R::lanes>(a.varying, a, p);
     csr::multiply(a.remainder, a.remainder_rows.data(), p);
   }
 }
@@ -217,7 +217,7 @@ void multiply_baseline(const HostArrays &a, const Product &p) { multiply<Rows<2>
 __attribute__((target("avx2,fma"))) void multiply_avx2(const HostArrays &a, const Product &p) { multiply<Rows<4>, 8>(a, p); }
 
 __attribute__((target("avx512f,avx512vl,avx512dq,avx2,fma"))) void multiply_avx512(const HostArrays &a, const Product &p) {
-  multiply<Rows<8>, 8>(a, p);
+  multiply<Rows<4>, 16>(a, p);
 }
 #endif
 
