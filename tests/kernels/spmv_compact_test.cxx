@@ -79,6 +79,18 @@ TEST(CompactFormat, RowsAddUp) {
   }
 }
 
+// Columns beyond 2^31, where a distance from the diagonal may not fit in a pattern.
+TEST(CompactFormat, FarColumns) {
+  const std::int64_t columns = std::int64_t(5) << 30, just = (std::int64_t(1) << 31) - 1;
+  for (const Coefficients c : {Coefficients::constant, Coefficients::variable})
+    for (const std::int64_t far : {just, just + 1, std::int64_t(4) << 30}) {
+      const Csr        a = banded(500, columns, {0, 1, far}, c);
+      const HostArrays arrays = build(Stored(a, 4, 8));
+      expect_recovered(a, arrays);
+      EXPECT_EQ(count(arrays).remainder_rows, far == just ? 0 : 500);
+    }
+}
+
 void expect_census(const Csr &a, std::int64_t constant_rows, std::int64_t explicit_rows, std::int64_t exceptions,
                    std::int64_t patterns) {
   SCOPED_TRACE(a.name);

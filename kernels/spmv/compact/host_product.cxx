@@ -12,8 +12,8 @@
 namespace tcbound::compact {
 namespace {
 
-// How many rows are computed at once: as many as a vector has numbers. From and to any address. Vectors are passed by reference,
-// since one wider than the baseline's registers has no agreed way to be passed by value.
+// Consecutive rows computed at once, one in each number of a vector. Vectors are passed by reference: for those wider than the
+// baseline's registers it is not agreed how they are passed by value.
 template <int size> struct Rows {
   typedef double       Vector __attribute__((vector_size(size * sizeof(double))));
   static constexpr int lanes = size;
@@ -143,12 +143,11 @@ TCBOUND_INLINE void multiply_slices(const Patterned<S> &a, const HostArrays &arr
 }
 
 // z += alpha transpose(A) x for consecutive rows of one pattern: entry k of these rows meets consecutive elements of z.
-TCBOUND_INLINE void add_scaled(double *z, double value, const double *scaled, int size) {
-#pragma GCC         ivdep
+TCBOUND_INLINE void add_scaled(double *__restrict z, double value, const double *__restrict scaled, int size) {
   for (int i = 0; i < size; ++i) z[i] += value * scaled[i];
 }
-TCBOUND_INLINE void add_scaled(double *z, const double *values, const double *scaled, int size) {
-#pragma GCC         ivdep
+TCBOUND_INLINE void add_scaled(double *__restrict z, const double *__restrict values, const double *__restrict scaled,
+                               int size) {
   for (int i = 0; i < size; ++i) z[i] += values[i] * scaled[i];
 }
 
