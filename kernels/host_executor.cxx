@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include <sys/mman.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -61,9 +62,15 @@ public:
   const Device &device() const override { return device_; }
 
   void *allocate(std::size_t bytes) override {
-    const std::size_t line = 64; // bytes of a cache line and of the widest vector register
-    const std::size_t rounded = (bytes + line - 1) / line * line;
-    void             *memory = rounded >= bytes ? std::aligned_alloc(line, std::max(rounded, line)) : nullptr;
+    const std::size_t line = 64;                   // bytes of a cache line and of the widest vector register
+    const std::size_t huge = std::size_t(1) << 21; // bytes of a large page
+    const std::size_t unit = bytes >= 2 * huge ? huge : line;
+    const std::size_t rounded = (bytes + unit - 1) / unit * unit;
+    void             *memory = rounded >= bytes ? std::aligned_alloc(unit, std::max(rounded, unit)) : nullptr;
+#ifdef MADV_HUGEPAGE
+    // Large arrays in large pages, where the system gives them: they are written for the first time in a third of the time.
+    if (memory && unit == huge) madvise(memory, rounded, MADV_HUGEPAGE);
+#endif
     if (!memory) {
       const std::size_t available = known(sysconf(_SC_AVPHYS_PAGES)) * known(sysconf(_SC_PAGESIZE));
       throw Error(ErrorCode::out_of_memory, "cannot allocate " + std::to_string(bytes) + " bytes of host memory; " +

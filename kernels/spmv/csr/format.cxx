@@ -1,6 +1,6 @@
 #include "format.h"
 
-#include <algorithm>
+#include "host_product.h"
 
 namespace tcbound::csr {
 
@@ -34,20 +34,7 @@ void HostFormat::refill(Executor &, const double *values, MemorySpace space) {
   view_.values = values;
 }
 
-void HostFormat::diagonal(Executor &, double *d) {
-  for (std::int64_t i = 0; i < view_.rows; ++i) {
-    std::int64_t       low = view_.row_offsets[i];
-    const std::int64_t end = view_.row_offsets[i + 1];
-    for (std::int64_t high = end; low < high;) { // the first entry with a column of i or more
-      const std::int64_t middle = low + (high - low) / 2;
-      if (view_.columns[middle] < i)
-        low = middle + 1;
-      else
-        high = middle;
-    }
-    d[i] = low < end && view_.columns[low] == i ? view_.values[low] : 0.0;
-  }
-}
+void HostFormat::diagonal(Executor &, double *d) { csr::diagonal(view_, nullptr, d); }
 
 Size HostFormat::size_of(const CsrView &view) {
   return {view.rows, view.columns_count, view.nonzeros, view.row_offsets.bytes, view.columns.bytes};

@@ -1,0 +1,106 @@
+#pragma once
+
+// The fixture of tests that run a kernel of operation spmv.
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "spmv_support.h"
+
+namespace tcbound::test {
+
+inline constexpr double nan_value = std::numeric_limits<double>::quiet_NaN();
+inline constexpr double infinity = std::numeric_limits<double>::infinity();
+
+struct Call {
+  bool   transpose = false;
+  double alpha = 1.0, beta = 0.0;
+  bool   in_place = false, misaligned = false; // z is y; all vectors at odd multiples of 8 bytes
+};
+
+inline std::string describe(const Csr &a, const Call &call) {
+  return a.name + (call.transpose ? ", transposed" : "") + ", alpha " + std::to_string(call.alpha) + ", beta " +
+         std::to_string(call.beta) + (call.in_place ? ", y = z" : "") + (call.misaligned ? ", misaligned" : "");
+}
+
+// One kernel, on the machine that it runs on.
+class Spmv : public testing::TestWithParam<const Kernel *> {
+protected:
+  void SetUp() override {
+    std::string why_not;
+    if (kernel().space() == MemorySpace::host)
+      executor_ = make_host_executor();
+    else if (cuda_device_count(&why_not) > 0)
+      executor_ = make_cuda_executor(0);
+    else
+      GTEST_SKIP() << why_not;
+  }
+
+  const Kernel &kernel() const { return *GetParam(); }
+  Executor     &executor() { return *executor_; }
+
+  std::unique_ptr<Format> build(const Problem &problem) { return kernel().build(executor(), problem); }
+  virtual void            apply(Format &format, const Product &product) { kernel().apply(executor(), format, product); }
+
+  // z of one product; z starts as y when y = z, and as NaN otherwise. y must not have changed, nor anything around z.
+  std::vector<double> multiply(Format &format, const Call &call, const std::vector<double> &x, const std::vector<double> &y) {
+    Guarded device_x(executor(), x, call.misaligned), device_y(executor(), y, call.misaligned);
+    Guarded device_z(executor(), call.in_place ? y : std::vector<double>(y.size(), nan_value), call.misaligned);
+    Product product;
+    product.transpose = call.transpose;
+    product.alpha = call.alpha;
+    product.beta = call.beta;
+    product.x = device_x.data();
+    product.y = call.in_place ? device_z.data() : (call.beta == 0.0 ? nullptr : device_y.data());
+    product.z = device_z.data();
+    apply(format, product);
+    bool                      x_intact = false, y_intact = false, z_intact = false;
+    const std::vector<double> x_after = device_x.read(x_intact), y_after = device_y.read(y_intact), z = device_z.read(z_intact);
+    EXPECT_TRUE(x_intact && y_intact && z_intact) << "something around a vector was written to";
+    EXPECT_TRUE(same_bits(x, x_after)) << "x was written to";
+    EXPECT_TRUE(same_bits(y, y_after)) << "y was written to";
+    return z;
+  }
+
+  static bool same_bits(const std::vector<double> &a, const std::vector<double> &b) {
+    return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0);
+  }
+
+  static void expect_near(const std::vector<double> &got, const Expected &expected) {
+    ASSERT_EQ(got.size(), expected.value.size());
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      const long double want = expected.value[i];
+      if (std::isnan(want))
+        ASSERT_TRUE(std::isnan(got[i])) << "element " << i << " is " << got[i] << " instead of NaN";
+      else if (std::isinf(want))
+        ASSERT_EQ(got[i], static_cast<double>(want)) << "element " << i;
+      else
+        ASSERT_LE(std::abs(got[i] - want), expected.tolerance[i]) << "element " << i << ": " << got[i] << ", not " << want;
+    }
+  }
+
+  void expect_product(const Csr &a, Format &format, const Call &call) {
+    SCOPED_TRACE(describe(a, call));
+    const std::vector<double> x = random_vector(call.transpose ? a.rows : a.columns_count, 1);
+    std::vector<double>       y = random_vector(call.transpose ? a.columns_count : a.rows, 2);
+    if (call.beta == 0.0) std::fill(y.begin(), y.end(), nan_value); // y must not be read
+    expect_near(multiply(format, call, x, y), reference(a, call.transpose, call.alpha, call.beta, x, y));
+  }
+
+  void expect_products(const Csr &a, const Problem &problem) {
+    const auto format = build(problem);
+    for (const bool transpose : {false, true}) {
+      expect_product(a, *format, {transpose, 1.0, 0.0, false, false});
+      expect_product(a, *format, {transpose, -1.0, 1.0, true, true});
+    }
+  }
+
+  std::unique_ptr<Executor> executor_;
+};
+
+inline std::string test_name(const testing::TestParamInfo<const Kernel *> &info) {
+  return info.param->format() + "_" + info.param->backend();
+}
+
+} // namespace tcbound::test
