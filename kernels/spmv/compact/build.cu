@@ -67,14 +67,15 @@ public:
     matrix_.csr = std::move(csr);
   }
 
-  DeviceMatrix build(bool allow_constant) {
+  DeviceMatrix build(const BuildChoices &choices) {
+    choices_ = choices;
     const csr::DeviceArrays &a = matrix_.csr;
     csr::with_offsets(a, [&](const auto *offsets) {
       const auto rows = rows_of(a, offsets);
       grid_ = look_at_rows(rows);
       cut_ = cut_rows(grid_, a.rows);
       slices_ = cut_.slices();
-      if (a.rows > 0) classify_slices(rows, allow_constant);
+      if (a.rows > 0) classify_slices(rows, choices.allow_constant);
       build_section(rows, constant_kind, matrix_.constant);
       build_section(rows, explicit_kind, matrix_.explicit_);
       build_remainder(rows);
@@ -184,7 +185,7 @@ private:
     if (kind == explicit_kind)
       place_values(section, begin, place);
     else
-      build_columns(executor_, algorithms_, grid_, cut_, listed.data(), section);
+      build_columns(executor_, algorithms_, grid_, cut_, listed.data(), choices_, section);
     executor_.synchronize(); // the temporary arrays are freed on return
   }
 
@@ -346,6 +347,7 @@ private:
   Executor           &executor_;
   Algorithms          algorithms_;
   cudaStream_t        stream_;
+  BuildChoices        choices_;
   Grid                grid_;
   Cut                 cut_;
   std::int64_t        slices_ = 0;
@@ -356,8 +358,8 @@ private:
 
 } // namespace
 
-DeviceMatrix build(Executor &executor, csr::DeviceArrays csr, bool allow_constant) {
-  return Builder(executor, std::move(csr)).build(allow_constant);
+DeviceMatrix build(Executor &executor, csr::DeviceArrays csr, const BuildChoices &choices) {
+  return Builder(executor, std::move(csr)).build(choices);
 }
 
 } // namespace tcbound::compact

@@ -12,7 +12,8 @@ namespace {
 
 constexpr int block = 256;
 constexpr int fewest_levels = 4; // of a column, to be worth the two planes that it reads beyond its ends
-constexpr int most_levels = 64;
+constexpr int most_levels = 16;
+constexpr int columns_per_multiprocessor = 60; // 24 at a time
 
 unsigned grid_for(std::int64_t threads) { return static_cast<unsigned>((threads + block - 1) / block); }
 
@@ -142,17 +143,16 @@ std::vector<std::int32_t> offsets_of_first(Algorithms &algorithms, const Section
 } // namespace
 
 void build_columns(Executor &executor, Algorithms &algorithms, const Grid &grid, const Cut &cut, const std::int32_t *listed,
-                   Section &section) {
+                   const BuildChoices &choices, Section &section) {
   const cudaStream_t stream = algorithms.stream();
   const std::int64_t count = section.slices.size(), stride = grid.stride();
   Columns           &columns = section.columns;
-  // A few warps for each place on the device, and still high columns.
-  const std::int64_t wanted = 24 * static_cast<std::int64_t>(executor.device().multiprocessors);
   Places             places;
   places.per_plane = cut.stride ? cut.per_plane : stride / slice_rows;
   places.slices = cut.slices();
-  places.levels = static_cast<int>(std::min<std::int64_t>(count / wanted, 16));
-  if (getenv("TCB_LEVELS")) places.levels = atoi(getenv("TCB_LEVELS"));
+  // High columns read fewer planes twice; but there must be enough of them to fill a device a few times over.
+  const std::int64_t wanted = columns_per_multiprocessor * executor.device().multiprocessors;
+  places.levels = choices.levels > 0 ? choices.levels : static_cast<int>(std::min<std::int64_t>(count / wanted, most_levels));
   if (grid.stencil.shape < 0 || places.levels < fewest_levels) return;
   const std::vector<std::int32_t> offsets = offsets_of_first(algorithms, section);
   const Stencil                   stencil = match_stencil(offsets, grid.plane != 0 ? grid.line : 0, stride);

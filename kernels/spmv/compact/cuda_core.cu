@@ -274,9 +274,10 @@ template <bool constant> __device__ void multiply_exception(const Arguments<cons
   a.z[exception.row] = scale(a, exception.row, sum);
 }
 
-// Blocks of a section's product: first its columns, a warp each, then its other slices, then its exceptions, a thread each.
+// Blocks of a section's product: first its exceptions, a thread each, then slices that are in no column, then columns, a warp
+// each. What takes long for its size comes first.
 struct Blocks {
-  std::int64_t columns, slices, exceptions;
+  std::int64_t exceptions, slices, columns;
 
   std::int64_t count() const { return columns + slices + exceptions; }
 };
@@ -300,21 +301,22 @@ template <bool constant> __device__ void multiply_exceptions(const Arguments<con
 template <bool constant>
 __global__ void __launch_bounds__(threads)
   multiply_section(const __grid_constant__ Arguments<constant> a, const __grid_constant__ Blocks blocks) {
-  if (blockIdx.x < blocks.slices)
-    multiply_slices(a, blockIdx.x);
+  if (blockIdx.x < blocks.exceptions)
+    multiply_exceptions(a, blockIdx.x);
   else
-    multiply_exceptions(a, blockIdx.x - blocks.slices);
+    multiply_slices(a, blockIdx.x - blocks.exceptions);
 }
 
 template <int shape>
 __global__ void __launch_bounds__(threads)
   multiply_columns(const __grid_constant__ Arguments<true> a, const __grid_constant__ ColumnsView columns,
                    const __grid_constant__ Blocks blocks) {
-  const std::int64_t b = blockIdx.x, column = b * block_slices + threadIdx.x / 32;
-  if (b >= blocks.columns + blocks.slices)
-    multiply_exceptions(a, b - blocks.columns - blocks.slices);
-  else if (b >= blocks.columns)
-    multiply_slices(a, b - blocks.columns);
+  const std::int64_t slices = blockIdx.x - blocks.exceptions, group = slices - blocks.slices;
+  const std::int64_t column = group * block_slices + threadIdx.x / 32;
+  if (slices < 0)
+    multiply_exceptions(a, blockIdx.x);
+  else if (group < 0)
+    multiply_slices(a, slices);
   else if (column < columns.count)
     climb<shape>(columns, a.x, load(columns.columns + column), [&](std::int64_t row, const Rows2 &rows, const Sums2 &sums) {
       store(a, row, rows.has_first, rows.has_second, sums.first, sums.second);
@@ -338,8 +340,8 @@ template <bool constant> void launch(Executor &executor, const Section &section,
   const auto          stream = static_cast<cudaStream_t>(executor.stream());
   const std::int64_t  columns_count = section.columns.count();
   const std::int64_t  rest = columns_count > 0 ? section.columns.rest.size() : section.slices.size();
-  const Blocks        blocks = {divide_up(columns_count, block_slices), divide_up(rest, section.depth * block_slices),
-                                divide_up(section.exceptions.size(), threads)};
+  const Blocks        blocks = {divide_up(section.exceptions.size(), threads), divide_up(rest, section.depth * block_slices),
+                                divide_up(columns_count, block_slices)};
   Arguments<constant> arguments = {view_of(section),
                                    columns_count > 0 ? section.columns.rest.data() : nullptr,
                                    rest,
@@ -376,14 +378,15 @@ namespace {
 // The transpose is a compact matrix of its own, built when first needed.
 class CudaCoreFormat final : public Format {
 public:
-  CudaCoreFormat(Executor &executor, const CsrView &view)
-    : plain_(compact::build(executor, csr::copy_to_device(executor, view, csr::needs_wide_offsets(view)), true)) {}
+  CudaCoreFormat(Executor &executor, const CsrView &view, const BuildChoices &choices)
+    : choices_(choices),
+      plain_(compact::build(executor, csr::copy_to_device(executor, view, csr::needs_wide_offsets(view)), choices)) {}
 
   const char *name() const override { return "compact"; }
 
   void prepare(Executor &executor, bool transpose) override {
     if (!transpose || have_transpose_) return;
-    transposed_ = compact::build(executor, transposition_.transpose(executor, recover(executor, plain_)), allow_constant_);
+    transposed_ = compact::build(executor, transposition_.transpose(executor, recover(executor, plain_)), choices_);
     have_transpose_ = true;
   }
 
@@ -420,6 +423,8 @@ public:
 
   std::string describe() const override { return compact::describe(plain_.census); }
 
+  const DeviceMatrix &plain() const { return plain_; }
+
   void multiply(Executor &executor, const Product &product) {
     prepare(executor, product.transpose);
     compact::multiply(executor, product.transpose ? transposed_ : plain_, product);
@@ -434,16 +439,49 @@ private:
     executor.copy(csr.values.data(), MemorySpace::cuda, values, MemorySpace::cuda,
                   static_cast<std::size_t>(csr.values.bytes()));
     matrix = DeviceMatrix();
-    allow_constant_ = false;
-    matrix = compact::build(executor, std::move(csr), false);
+    choices_.allow_constant = false;
+    matrix = compact::build(executor, std::move(csr), choices_);
   }
 
+  BuildChoices       choices_;
   DeviceMatrix       plain_, transposed_;
   csr::Transposition transposition_;
-  bool               have_transpose_ = false, allow_constant_ = true;
+  bool               have_transpose_ = false;
 };
 
+const DeviceMatrix &matrix_of(const Format &format) { return static_cast<const CudaCoreFormat &>(format).plain(); }
+
 } // namespace
+
+std::unique_ptr<Format> build_cuda_core(Executor &executor, const CsrView &view, const BuildChoices &choices) {
+  return std::make_unique<CudaCoreFormat>(executor, view, choices);
+}
+
+const Census &census_of(const Format &format) { return matrix_of(format).census; }
+
+std::int64_t slices_in_columns(const Format &format) {
+  const Section &section = matrix_of(format).constant;
+  return section.columns.count() > 0 ? section.slices.size() - section.columns.rest.size() : 0;
+}
+
+RecoveredCsr recover_cuda_core(Executor &executor, const Format &format) {
+  const csr::DeviceArrays a = recover(executor, matrix_of(format));
+  RecoveredCsr            to;
+  const auto              copy = [&](auto &host, const auto &device) {
+    using T = std::remove_cv_t<std::remove_pointer_t<decltype(device.data())>>;
+    std::vector<std::remove_const_t<T>> read(static_cast<std::size_t>(device.size()));
+    executor.copy(read.data(), MemorySpace::host, device.data(), MemorySpace::cuda, static_cast<std::size_t>(device.bytes()));
+    host.assign(read.begin(), read.end());
+  };
+  if (a.wide)
+    copy(to.offsets, a.wide_offsets);
+  else
+    copy(to.offsets, a.narrow_offsets);
+  copy(to.columns, a.columns);
+  copy(to.values, a.values);
+  return to;
+}
+
 } // namespace compact
 
 namespace {
@@ -465,7 +503,7 @@ public:
   std::unique_ptr<Format> build(Executor &executor, const Problem &problem) const override {
     const std::string why_not = check(executor.device(), problem);
     if (!why_not.empty()) throw Error(ErrorCode::unsupported, name() + ": " + why_not);
-    return std::make_unique<compact::CudaCoreFormat>(executor, problem.csr);
+    return compact::build_cuda_core(executor, problem.csr, {});
   }
 
   void apply(Executor &executor, Format &format, const Product &product) const override {

@@ -6,6 +6,7 @@
 
 #include "../csr/chunked_product.h"
 #include "columns.h"
+#include "cuda_core_tuning.h"
 #include "format.h"
 
 namespace tcbound::compact {
@@ -48,8 +49,8 @@ struct DeviceMatrix {
   }
 };
 
-// Finds the patterns and stores the matrix by them; `csr` is consumed. Without allow_constant there are no constant slices.
-DeviceMatrix build(Executor &executor, csr::DeviceArrays csr, bool allow_constant);
+// Finds the patterns and stores the matrix by them; `csr` is consumed.
+DeviceMatrix build(Executor &executor, csr::DeviceArrays csr, const BuildChoices &choices);
 
 // New values in the order of the CSR, in device memory. False, with the matrix unchanged, when rows that share a row pattern
 // would have to part.
