@@ -340,7 +340,7 @@ private:
     census.remainder_nonzeros = matrix_.remainder.nonzeros;
     census.patterns = matrix_.constant.patterns.size() + matrix_.explicit_.patterns.size();
     census.bytes = matrix_.constant.read_bytes() + matrix_.explicit_.read_bytes() + matrix_.remainder_rows.bytes() +
-                   matrix_.remainder.bytes() + matrix_.remainder_product.table().bytes();
+                   matrix_.remainder.bytes() + matrix_.remainder_product.bytes();
   }
 
   Executor           &executor_;

@@ -1,6 +1,7 @@
 // What is done with a compact matrix in device memory besides building and multiplying: new values, the CSR again, its diagonal.
 #include <algorithm>
 
+#include "../csr/column_reader.h"
 #include "cuda/error.h"
 #include "device_matrix.h"
 #include "rows.h"
@@ -161,26 +162,26 @@ __global__ void find_diagonal(const SectionView section, double *d) {
 // One warp a row of the remainder.
 template <class Offset>
 __global__ void recover_remainder(const std::int32_t *rows, std::int64_t count, const Offset *begin,
-                                  const std::int32_t *columns, const double *values, const Offset *offsets,
+                                  const csr::ColumnReader<Offset> columns, const double *values, const Offset *offsets,
                                   std::int32_t *to_columns, double *to_values) {
   const std::int64_t i = global_index<block>() / 32;
   if (i >= count) return;
   const std::int64_t to = offsets[rows[i]], length = begin[i + 1] - begin[i];
   for (std::int64_t k = threadIdx.x % 32; k < length; k += 32) {
-    to_columns[to + k] = columns[begin[i] + k];
+    to_columns[to + k] = columns(i, begin[i] + k);
     to_values[to + k] = values[begin[i] + k];
   }
 }
 
 template <class Offset>
 __global__ void find_remainder_diagonal(const std::int32_t *rows, std::int64_t count, const Offset *begin,
-                                        const std::int32_t *columns, const double *values, double *d) {
+                                        const csr::ColumnReader<Offset> columns, const double *values, double *d) {
   const std::int64_t i = global_index<block>() / 32;
   if (i >= count) return;
   double found = 0.0;
   bool   any = false;
   for (std::int64_t k = begin[i] + threadIdx.x % 32; k < begin[i + 1]; k += 32)
-    if (columns[k] == rows[i]) {
+    if (columns(i, k) == rows[i]) {
       found = values[k];
       any = true;
     }
@@ -282,7 +283,7 @@ csr::DeviceArrays recover(Executor &executor, const DeviceMatrix &matrix) {
     }
     if (matrix.remainder.rows > 0) {
       recover_remainder<<<grid_for(32 * matrix.remainder.rows), block, 0, stream_of(executor)>>>(
-        matrix.remainder_rows.data(), matrix.remainder.rows, begin, matrix.remainder.columns.data(),
+        matrix.remainder_rows.data(), matrix.remainder.rows, begin, csr::reader_of(matrix.remainder_product, begin),
         matrix.remainder.values.data(), offsets, to.columns.data(), to.values.data());
       TCBOUND_LAUNCHED();
     }
@@ -299,7 +300,7 @@ void diagonal(Executor &executor, const DeviceMatrix &matrix, double *d) {
   if (matrix.remainder.rows == 0) return;
   csr::with_offsets(matrix.remainder, [&](const auto *begin) {
     find_remainder_diagonal<<<grid_for(32 * matrix.remainder.rows), block, 0, stream_of(executor)>>>(
-      matrix.remainder_rows.data(), matrix.remainder.rows, begin, matrix.remainder.columns.data(),
+      matrix.remainder_rows.data(), matrix.remainder.rows, begin, csr::reader_of(matrix.remainder_product, begin),
       matrix.remainder.values.data(), d);
     TCBOUND_LAUNCHED();
   });
