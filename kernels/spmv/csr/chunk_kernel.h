@@ -1,6 +1,6 @@
 #pragma once
 
-// The kernel of spmv/csr/cuda_core and its launch, a template over how column indices are stored. For .cu files only.
+// The kernel of spmv/csr/cuda_core and its launch, a template over how column indices and values are stored. For .cu files only.
 //
 // A block copies the entries of its chunk (chunks.h) into shared memory with bulk copies, so that memory always has tens of
 // kilobytes a multiprocessor to deliver whatever the rows look like, and then gathers x. With one lane a row, neighbouring
@@ -42,11 +42,11 @@ template <class T> __device__ T load(const T *table, std::int32_t c) {
   return record;
 }
 
-// Columns: PlainColumns or PackedColumnsView.
-template <class Offset, class Columns> struct Arguments {
+// Columns: PlainColumns or PackedColumnsView. Value: double, or float where each value is exact in it.
+template <class Offset, class Columns, class Value> struct Arguments {
   const Offset  *offsets;
   Columns        columns;
-  const double  *values;
+  const Value   *values;
   const double  *x;
   const Chunk   *chunks;
   double        *parts;
@@ -133,9 +133,10 @@ struct PackedColumnsView {
   }
 };
 
-// A chunk's entries in shared memory, counted from `origin` in the matrix.
-template <class Columns> struct Staged {
-  double      *values;
+// A chunk's entries in shared memory, counted from `origin` in the matrix. Products with x take the place of the values.
+template <class Columns, class Value> struct Staged {
+  double      *products;
+  const Value *values;
   Columns      columns;
   std::int64_t origin;
 };
@@ -190,7 +191,8 @@ __device__ unsigned thread_number() {
 }
 
 // Replaces each staged value by its product with x.
-template <class Staged> __device__ void multiply_entries(const Staged &staged, const double *x, int begin, int end) {
+template <class Columns>
+__device__ void multiply_entries(const Staged<Columns, double> &staged, const double *x, int begin, int end) {
   const int threads = static_cast<int>(blockDim.x);
   for (int k = begin + static_cast<int>(threadIdx.x); k < end; k += batch * threads) {
     double w[batch];
@@ -198,7 +200,27 @@ template <class Staged> __device__ void multiply_entries(const Staged &staged, c
     for (int j = 0; j < batch; ++j) w[j] = k + j * threads < end ? __ldg(x + staged.columns[k + j * threads]) : 0.0;
 #pragma unroll
     for (int j = 0; j < batch; ++j)
-      if (k + j * threads < end) staged.values[k + j * threads] *= w[j];
+      if (k + j * threads < end) staged.products[k + j * threads] *= w[j];
+  }
+}
+
+// The same where values have 32 bits and lie in the second half of the place for products: the products of entries below k cover
+// no value of an entry from k on. So a batch of entries is read by all threads before products are written.
+template <class Columns>
+__device__ void multiply_entries(const Staged<Columns, float> &staged, const double *x, int begin, int end) {
+  const int threads = static_cast<int>(blockDim.x);
+  for (int first = begin; first < end; first += batch * threads) {
+    const int k = first + static_cast<int>(threadIdx.x);
+    double    w[batch];
+#pragma unroll
+    for (int j = 0; j < batch; ++j) w[j] = k + j * threads < end ? __ldg(x + staged.columns[k + j * threads]) : 0.0;
+#pragma unroll
+    for (int j = 0; j < batch; ++j)
+      if (k + j * threads < end) w[j] *= staged.values[k + j * threads];
+    __syncthreads();
+#pragma unroll
+    for (int j = 0; j < batch; ++j)
+      if (k + j * threads < end) staged.products[k + j * threads] = w[j];
   }
 }
 
@@ -225,7 +247,7 @@ __device__ void sum_rows(const Arguments &a, const Chunk &chunk, const Staged &s
   // A warp goes on while its first row is one of the chunk's: shuffles need all its lanes.
   for (int first = static_cast<int>(thread & ~31U) / lanes; first < rows; first += step) {
     const Range next = load_range(a.offsets, chunk, staged.origin, row + step);
-    double      sum = stream ? add_row<lanes>(staged.values, range.begin + lane, range.end)
+    double      sum = stream ? add_row<lanes>(staged.products, range.begin + lane, range.end)
                              : multiply_row<lanes>(staged, a.x, range.begin + lane, range.end);
 #pragma unroll
     for (int distance = lanes / 2; distance > 0; distance /= 2) sum += __shfl_xor_sync(all_lanes, sum, distance);
@@ -269,7 +291,7 @@ __device__ double sum_block(double value) {
 // Entries of one row, from global memory, by the whole block.
 template <class Arguments, class Reader>
 __device__ double multiply_apart(const Arguments &a, const EntryRange &part, const Reader &columns) {
-  const double *values = a.values + part.begin;
+  const auto *values = a.values + part.begin;
   // A chunk has less than two spans of them.
   const int size = static_cast<int>(part.size()), threads = static_cast<int>(blockDim.x);
   double    sum = 0.0;
@@ -311,14 +333,20 @@ __device__ void sum_part(const Arguments &a, std::int32_t c, const Chunk &chunk,
   }
 }
 
-template <class Arguments> __device__ double *staged_values(const Arguments &a, int s) {
+template <class Arguments> __device__ double *staged_products(const Arguments &a, int s) {
   extern __shared__ __align__(16) unsigned char shared[];
   return reinterpret_cast<double *>(shared) + s * a.capacity;
 }
 
-// Behind the values of all stages.
+// In the place for products, at its end.
+template <class Offset, class Columns, class Value>
+__device__ Value *staged_values(const Arguments<Offset, Columns, Value> &a, int s) {
+  return reinterpret_cast<Value *>(staged_products(a, s)) + (sizeof(double) / sizeof(Value) - 1) * a.capacity;
+}
+
+// Behind the products of all stages.
 template <class Arguments> __device__ unsigned char *staged_columns(const Arguments &a, int s) {
-  return reinterpret_cast<unsigned char *>(staged_values(a, a.stages)) + s * a.columns.stage_bytes(a.capacity);
+  return reinterpret_cast<unsigned char *>(staged_products(a, a.stages)) + s * a.columns.stage_bytes(a.capacity);
 }
 
 template <class Arguments> __device__ void start_copy(const Arguments &a, std::int32_t c, int s, CopyBarrier &arrived) {
@@ -328,8 +356,8 @@ template <class Arguments> __device__ void start_copy(const Arguments &a, std::i
   const int           skipped = static_cast<int>(static_cast<std::int64_t>(chunk.entry) - origin);
   const std::uint32_t count = chunk.entries == 0 ? 0 : (skipped + chunk.entries + 3U) / 4U * 4U;
   const Piece         columns = a.columns.own(place, chunk, origin, count);
-  copy_two(staged_values(a, s), a.values + origin, 8 * count, staged_columns(a, s), columns.from, columns.bytes, arrived,
-           a.evict_first);
+  copy_two(staged_values(a, s), a.values + origin, sizeof(*a.values) * count, staged_columns(a, s), columns.from, columns.bytes,
+           arrived, a.evict_first);
 }
 
 // What chunk c has of rows apart.
@@ -346,8 +374,8 @@ __device__ void sum_apart(const Arguments &a, std::int32_t c, const Chunk &chunk
   }
 }
 
-template <class Offset, class Columns>
-__global__ void __launch_bounds__(max_threads, min_blocks) multiply(const Arguments<Offset, Columns> a) {
+template <class Offset, class Columns, class Value>
+__global__ void __launch_bounds__(max_threads, min_blocks) multiply(const Arguments<Offset, Columns, Value> a) {
   __shared__ CopyBarrier arrived[max_stages];
   const std::int32_t     first = static_cast<std::int32_t>(blockIdx.x) * a.group, count = min(a.group, a.chunk_count - first);
   if (threadIdx.x == 0)
@@ -361,7 +389,8 @@ __global__ void __launch_bounds__(max_threads, min_blocks) multiply(const Argume
     const int           s = i % a.stages;
     const std::uint32_t parity = (i / a.stages) & 1;
     a.columns.with_type(place, staged_columns(a, s), [&](const auto &columns) {
-      const Staged<std::decay_t<decltype(columns)>> staged = {staged_values(a, s), columns, origin_of(chunk)};
+      const Staged<std::decay_t<decltype(columns)>, Value> staged = {staged_products(a, s), staged_values(a, s), columns,
+                                                                     origin_of(chunk)};
       if (chunk.stream)
         sum_rows<true>(a, chunk, staged, arrived[s], parity);
       else
@@ -382,9 +411,9 @@ std::size_t shared_bytes(const CudaCoreConfig &config, const ChunkTable &table, 
 }
 
 // Makes the kernel ready for blocks with `needed` bytes of shared memory.
-template <class Columns> void allow_shared_bytes(Executor &executor, bool wide, std::size_t needed) {
-  const auto         kernel = wide ? reinterpret_cast<const void *>(csr::multiply<std::int64_t, Columns>)
-                                   : reinterpret_cast<const void *>(csr::multiply<std::int32_t, Columns>);
+template <class Columns, class Value> void allow_shared_bytes(Executor &executor, bool wide, std::size_t needed) {
+  const auto         kernel = wide ? reinterpret_cast<const void *>(csr::multiply<std::int64_t, Columns, Value>)
+                                   : reinterpret_cast<const void *>(csr::multiply<std::int32_t, Columns, Value>);
   cudaFuncAttributes attributes;
   TCBOUND_CUDA(cudaFuncGetAttributes(&attributes, kernel));
   const std::size_t most = executor.device().shared_bytes - attributes.sharedSizeBytes;
@@ -395,30 +424,31 @@ template <class Columns> void allow_shared_bytes(Executor &executor, bool wide, 
   TCBOUND_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(most)));
 }
 
-template <class Columns>
-void launch(Executor &executor, const DeviceArrays &a, const Columns &columns, const CudaCoreConfig &config, ChunkTable &table,
-            const Product &p, const std::int32_t *rows) {
+// z = alpha a x + beta y with the entries of `a` as `columns` and `values` store them.
+template <class Columns, class Value>
+void launch(Executor &executor, const DeviceArrays &a, const Columns &columns, const Value *values,
+            const CudaCoreConfig &config, ChunkTable &table, const Product &p, const std::int32_t *rows) {
   if (a.rows == 0) return;
   const auto chunks = static_cast<std::int32_t>(table.cut.chunks);
   const auto grid = static_cast<unsigned>((chunks + config.group - 1) / config.group);
   with_offsets(a, [&](const auto *offsets) {
     using Offset = std::decay_t<decltype(*offsets)>;
-    const Arguments<Offset, Columns> arguments = {offsets,
-                                                  columns,
-                                                  a.values.data(),
-                                                  p.x,
-                                                  table.chunks.data(),
-                                                  table.parts.data(),
-                                                  table.arrivals.data(),
-                                                  table.cut.span,
-                                                  chunks,
-                                                  table.capacity,
-                                                  config.stages,
-                                                  config.group,
-                                                  config.evict_first,
-                                                  {p.alpha, p.beta, p.y, p.z, rows}};
-    csr::multiply<Offset, Columns><<<grid, static_cast<unsigned>(config.threads), shared_bytes(config, table, columns),
-                                     static_cast<cudaStream_t>(executor.stream())>>>(arguments);
+    const Arguments<Offset, Columns, Value> arguments = {offsets,
+                                                         columns,
+                                                         values,
+                                                         p.x,
+                                                         table.chunks.data(),
+                                                         table.parts.data(),
+                                                         table.arrivals.data(),
+                                                         table.cut.span,
+                                                         chunks,
+                                                         table.capacity,
+                                                         config.stages,
+                                                         config.group,
+                                                         config.evict_first,
+                                                         {p.alpha, p.beta, p.y, p.z, rows}};
+    csr::multiply<Offset, Columns, Value><<<grid, static_cast<unsigned>(config.threads), shared_bytes(config, table, columns),
+                                            static_cast<cudaStream_t>(executor.stream())>>>(arguments);
     TCBOUND_LAUNCHED();
   });
 }

@@ -45,12 +45,12 @@ private:
 void ChunkedProduct::prepare(Executor &executor, const DeviceArrays &a, const CudaCoreConfig &config) {
   config_ = config;
   table_ = cut_into_chunks(executor, a, config);
-  allow_shared_bytes<PlainColumns>(executor, a.wide, shared_bytes(config, table_, PlainColumns{}));
+  allow_shared_bytes<PlainColumns, double>(executor, a.wide, shared_bytes(config, table_, PlainColumns{}));
   prepared_ = true;
 }
 
 void ChunkedProduct::multiply(Executor &executor, const DeviceArrays &a, const Product &product, const std::int32_t *rows) {
-  launch(executor, a, PlainColumns{a.columns.data()}, config_, table_, product, rows);
+  launch(executor, a, PlainColumns{a.columns.data()}, a.values.data(), config_, table_, product, rows);
 }
 
 const std::vector<CudaCoreVariant> &cuda_core_variants() {

@@ -11,8 +11,9 @@ public:
   // Cuts `a` into chunks, packs its columns and releases a.columns; to be done again when its pattern changes.
   void prepare(Executor &executor, DeviceArrays &a, const CudaCoreConfig &config);
 
-  // As ChunkedProduct::multiply(), with the same result bit for bit.
-  void multiply(Executor &executor, const DeviceArrays &a, const Product &product, const std::int32_t *rows = nullptr);
+  // As ChunkedProduct::multiply(), with the same result bit for bit. With `narrow_values` these stand for a.values.
+  void multiply(Executor &executor, const DeviceArrays &a, const Product &product, const std::int32_t *rows = nullptr,
+                const float *narrow_values = nullptr);
 
   const ChunkTable    &table() const { return table_; }
   const PackedColumns &columns() const { return columns_; }
