@@ -40,11 +40,12 @@ struct DeviceMatrix {
   Array<std::int32_t> remainder_rows;
   csr::DeviceArrays   remainder; // row i stands for row remainder_rows[i]; its columns are packed in remainder_product
   csr::PackedProduct  remainder_product;
+  Array<float>        narrow_values; // of the remainder, in place of remainder.values while each is exact in 32 bits
   Census              census;
 
   std::int64_t bytes() const {
     return csr.bytes() + constant.bytes() + explicit_.bytes() + remainder_rows.bytes() + remainder.bytes() +
-           remainder_product.bytes();
+           remainder_product.bytes() + narrow_values.bytes();
   }
 };
 
