@@ -1,5 +1,5 @@
-// Column indices in 16 bits: the arithmetic of where they are stored on the host; products, exact recovery and the compact
-// format's remainder on a device.
+// Column indices in 16 bits and values in 32: the arithmetic of where columns are stored on the host; products, exact recovery
+// and the compact format's remainder on a device.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -142,6 +142,10 @@ bool same_bits(const std::vector<double> &a, const std::vector<double> &b) {
   return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0);
 }
 
+void round_to_float(std::vector<double> &values) {
+  for (double &value : values) value = static_cast<double>(static_cast<float>(value));
+}
+
 std::vector<csr::CudaCoreConfig> configs() {
   using csr::ChunkMode;
   return {csr::CudaCoreConfig{},
@@ -231,6 +235,26 @@ TEST_F(GpuPackedColumns, SameBitsAsPlainColumns) {
           ASSERT_TRUE(same_bits(
             multiply(x, y, [&](const Product &product) { packed_product.multiply(executor(), packed, product); }), expected));
       }
+}
+
+TEST_F(GpuPackedColumns, SameBitsWithNarrowValues) {
+  for (const csr::CudaCoreConfig &config : configs())
+    for (Csr a : matrices()) {
+      SCOPED_TRACE(a.name + ", " + std::to_string(config.threads) + " threads");
+      round_to_float(a.values);
+      const std::vector<double> x = random_vector(a.columns_count, 1), y = random_vector(a.rows, 2);
+      const Array<float>        narrow = upload(std::vector<float>(a.values.begin(), a.values.end()));
+      csr::DeviceArrays         arrays = upload(a, false);
+      csr::PackedProduct        packed;
+      packed.prepare(executor(), arrays, config);
+      const std::vector<double> expected =
+        multiply(x, y, [&](const Product &product) { packed.multiply(executor(), arrays, product); });
+      arrays.values = Array<double>();
+      for (int run = 0; run < 3; ++run)
+        ASSERT_TRUE(same_bits(
+          multiply(x, y, [&](const Product &product) { packed.multiply(executor(), arrays, product, nullptr, narrow.data()); }),
+          expected));
+    }
 }
 
 // Row i of the matrix is row 2 (n - 1 - i) of y and z; the others of z are left alone.
@@ -376,6 +400,60 @@ TEST_F(GpuPackedRemainder, DiagonalOfLongRows) {
   expect_recovery(a, matrix);
   expect_diagonal(a, matrix);
   expect_product(a, matrix);
+}
+
+// All values in 32 bits, then one that is not exact there: all in 64 from then on.
+TEST_F(GpuPackedRemainder, ValuesWidenWhenTheyMust) {
+  for (Csr a : {narrow_and_wide(), ragged(), banded(30011, 1000000, 27, 5000)}) {
+    SCOPED_TRACE(a.name);
+    round_to_float(a.values);
+    compact::DeviceMatrix matrix = compact::build(executor(), upload(a, false), true);
+    const std::int64_t    entries = matrix.census.remainder_nonzeros, bytes = matrix.census.bytes;
+    const auto            expect_all = [&] {
+      expect_recovery(a, matrix);
+      expect_diagonal(a, matrix);
+      expect_product(a, matrix);
+    };
+    const auto refill = [&] {
+      const Array<double> values = upload(a.values);
+      ASSERT_TRUE(compact::refill(executor(), matrix, values.data()));
+      expect_all();
+    };
+    EXPECT_EQ(matrix.narrow_values.size(), entries);
+    EXPECT_EQ(matrix.remainder.values.size(), 0);
+    expect_all();
+    for (double &value : a.values) value = -2.0 * value;
+    refill();
+    EXPECT_EQ(matrix.narrow_values.size(), entries);
+    a.values.back() = 0.1;
+    refill();
+    EXPECT_EQ(matrix.narrow_values.size(), 0);
+    EXPECT_EQ(matrix.remainder.values.size(), entries);
+    EXPECT_EQ(matrix.census.bytes, bytes + 4 * entries);
+    a.values.back() = 0.5;
+    refill();
+    EXPECT_EQ(matrix.remainder.values.size(), entries);
+  }
+}
+
+TEST_F(GpuPackedRemainder, WhichValuesAreNarrow) {
+  const double tiny = static_cast<double>(std::numeric_limits<float>::denorm_min());
+  const double huge = static_cast<double>(std::numeric_limits<float>::max());
+  const double infinity = std::numeric_limits<double>::infinity();
+  Csr          a = banded(5000, 100000, 9, 5000);
+  for (double &value : a.values) value = value < 0 ? -1.0 : 1.0;
+  const auto is_narrow = [&](double last) {
+    a.values.back() = last;
+    const compact::DeviceMatrix matrix = compact::build(executor(), upload(a, false), true);
+    EXPECT_EQ(matrix.census.remainder_nonzeros, a.nonzeros());
+    expect_recovery(a, matrix);
+    return matrix.narrow_values.size() > 0;
+  };
+  for (const double value : {0.0, -0.0, tiny, -tiny, huge, -huge, infinity, -infinity, 1.0 / 1024})
+    EXPECT_TRUE(is_narrow(value)) << value;
+  for (const double value :
+       {0.1, tiny / 2, 1.5 * tiny, 2 * huge, 1e300, std::numeric_limits<double>::denorm_min(), 1.0 + 1e-15})
+    EXPECT_FALSE(is_narrow(value)) << value;
 }
 
 TEST_F(GpuPackedRemainder, BytesAreThoseStored) {
