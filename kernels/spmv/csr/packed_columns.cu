@@ -16,7 +16,7 @@ unsigned grid_for_warps(std::int64_t warps) { return static_cast<unsigned>((32 *
 
 __device__ std::int64_t warp_number() { return (blockIdx.x * static_cast<std::int64_t>(block) + threadIdx.x) / 32; }
 
-__device__ std::int64_t lane_number() { return threadIdx.x % 32; }
+__device__ int lane_number() { return static_cast<int>(threadIdx.x % 32); }
 
 // One warp a chunk: its width and base, where its own part starts in its stretch, and how long the stretch is.
 template <class Offset>
@@ -51,8 +51,10 @@ __global__ void __launch_bounds__(block)
 
 template <class Stored>
 __device__ void store(const std::int32_t *columns, const EntryRange &part, std::int32_t base, Stored *to) {
+  const int size = static_cast<int>(part.size()); // less than two spans
+  columns += part.begin;
 #pragma unroll 4
-  for (std::int64_t k = lane_number(); k < part.size(); k += 32) to[k] = static_cast<Stored>(columns[part.begin + k] - base);
+  for (int k = lane_number(); k < size; k += 32) to[k] = static_cast<Stored>(columns[k] - base);
 }
 
 template <class Stored>
@@ -66,7 +68,7 @@ __device__ void store(const std::int32_t *columns, const ChunkParts &parts, cons
 
 // One warp a chunk, whose stretch starts at begin[c].
 template <class Offset>
-__global__ void __launch_bounds__(block)
+__global__ void __launch_bounds__(block, 12)
   store_columns(const Offset *offsets, const std::int32_t *columns, Cut cut, const Chunk *chunks, const std::int64_t *begin,
                 PackedChunk *packed, std::uint8_t *stored) {
   const std::int64_t c = warp_number();
