@@ -12,7 +12,6 @@ namespace {
 
 constexpr int block = 256;
 constexpr int fewest_levels = 4; // of a column, to be worth the two planes that it reads beyond its ends
-constexpr int most_levels = 64;
 
 unsigned grid_for(std::int64_t threads) { return static_cast<unsigned>((threads + block - 1) / block); }
 
