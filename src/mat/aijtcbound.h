@@ -11,6 +11,7 @@
 
 #include "../../kernels/kernel.h"
 #include "../log/log.h"
+#include "../model/selection.h"
 #include "../tcboundimpl.h"
 
 // What the user asked of a matrix; the blocks of a parallel matrix take their parent's.
@@ -87,10 +88,10 @@ PETSC_INTERN PetscErrorCode TCBoundMatSettingsFromOptions(TCBoundMatSettings &se
 PETSC_INTERN PetscErrorCode TCBoundMatSettingsUseDevice(const TCBoundMatSettings &settings, PetscBool *use);
 // Whether these settings leave no choice but a device, be there one or not.
 PETSC_INTERN bool TCBoundMatSettingsNeedDevice(const TCBoundMatSettings &settings);
-// The kernel for this matrix: of those that the settings allow and that pass check(), the least predicted time.
-PETSC_INTERN PetscErrorCode TCBoundMatSettingsSelect(const TCBoundMatSettings &settings, PetscBool bound_to_cpu,
-                                                     const tcbound::Problem &problem, const tcbound::Kernel **kernel,
-                                                     tcbound::Executor **executor);
+// The kernels that the settings allow and that pass check(), by falling promise; at least one, or an error that says why none.
+PETSC_INTERN PetscErrorCode TCBoundMatSettingsRank(const TCBoundMatSettings &settings, PetscBool bound_to_cpu,
+                                                   const tcbound::Problem          &problem,
+                                                   std::vector<tcbound::Candidate> *candidates);
 
 // seqaijtcbound.cxx, mpiaijtcbound.cxx
 PETSC_INTERN PetscErrorCode MatCreate_SeqAIJTCBound(Mat A);

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "../model/names.h"
-#include "../model/selection.h"
 
 static std::vector<std::string> Names(const std::string &(tcbound::Kernel::*which)() const) {
   std::vector<std::string> names{"auto"};
@@ -92,13 +91,11 @@ bool TCBoundMatSettingsNeedDevice(const TCBoundMatSettings &settings) {
   return runs(tcbound::MemorySpace::cuda) && !runs(tcbound::MemorySpace::host);
 }
 
-PetscErrorCode TCBoundMatSettingsSelect(const TCBoundMatSettings &settings, PetscBool bound_to_cpu,
-                                        const tcbound::Problem &problem, const tcbound::Kernel **kernel,
-                                        tcbound::Executor **executor) {
-  tcbound::Executor              *host, *cuda;
-  const char                     *why_not;
-  std::string                     reasons;
-  std::vector<tcbound::Candidate> candidates;
+PetscErrorCode TCBoundMatSettingsRank(const TCBoundMatSettings &settings, PetscBool bound_to_cpu,
+                                      const tcbound::Problem &problem, std::vector<tcbound::Candidate> *candidates) {
+  tcbound::Executor *host, *cuda;
+  const char        *why_not;
+  std::string        reasons;
 
   PetscFunctionBegin;
   PetscCall(TCBoundGetHostExecutor(&host));
@@ -106,21 +103,20 @@ PetscErrorCode TCBoundMatSettingsSelect(const TCBoundMatSettings &settings, Pets
   // A matrix bound to the CPU runs on the host whatever the backend that it uses otherwise.
   TCBoundMatSettings now = settings;
   if (bound_to_cpu) now.backend = "host";
+  candidates->clear();
   for (const tcbound::Kernel *k : tcbound::all_kernels()) {
     if (!Allows(now, *k)) continue;
     tcbound::Executor *e = k->space() == tcbound::MemorySpace::cuda ? cuda : host;
     const std::string  reason = e ? k->check(e->device(), problem) : std::string(why_not);
     if (reason.empty())
-      candidates.push_back({k, e, k->predict(problem, false, false)});
+      candidates->push_back({k, e, k->predict(problem, false, false)});
     else
       reasons += "; " + k->name() + ": " + reason;
   }
   PetscCheck(
-    !candidates.empty(), PETSC_COMM_SELF, PETSC_ERR_SUP,
+    !candidates->empty(), PETSC_COMM_SELF, PETSC_ERR_SUP,
     "-mat_tcbound_backend %s with -mat_tcbound_format %s cannot run here%s. -mat_tcbound_backend auto or host works everywhere",
     settings.backend.c_str(), settings.format.c_str(), reasons.empty() ? "; no such kernel exists" : reasons.c_str());
-  const tcbound::Candidate &best = tcbound::select(candidates);
-  *kernel = best.kernel;
-  *executor = best.executor;
+  tcbound::rank(*candidates);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

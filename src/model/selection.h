@@ -1,28 +1,34 @@
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "../../kernels/kernel.h"
 
 namespace tcbound {
 
-// A kernel that passed check(), where it would run, and the work of one application.
+// A kernel that passed check(), where it would run, and the work of one application: the least that it can be, for a kernel that
+// knows it only when the format is built.
 struct Candidate {
   const Kernel *kernel;
   Executor     *executor;
   Work          work;
 };
 
-// The candidate of a non-empty list with the least predicted time. SpMV is memory-bound everywhere (its arithmetic
-// intensity is below 1/4 FLOP/byte), so on one memory the fewest bytes win; a device's memory is an order of magnitude
-// faster than a host's, so device kernels come first. Ties go to the earlier row of list.def.
-inline const Candidate &select(const std::vector<Candidate> &candidates) {
-  const Candidate *best = &candidates.front();
-  for (const Candidate &c : candidates) {
-    const bool c_device = c.kernel->space() == MemorySpace::cuda, best_device = best->kernel->space() == MemorySpace::cuda;
-    if (c_device != best_device ? c_device : c.work.bytes < best->work.bytes) best = &c;
-  }
-  return *best;
+// Brings candidates into the order of their predicted time. SpMV is memory-bound everywhere (its arithmetic intensity is below
+// 1/4 FLOP/byte, or, where a format stores next to nothing, limited by the vectors), so on one memory the fewest bytes win; a
+// device's memory is an order of magnitude faster than a host's, so device kernels come first. Ties go to the earlier row of
+// list.def.
+inline void rank(std::vector<Candidate> &candidates) {
+  std::stable_sort(candidates.begin(), candidates.end(), [](const Candidate &a, const Candidate &b) {
+    const bool a_device = a.kernel->space() == MemorySpace::cuda, b_device = b.kernel->space() == MemorySpace::cuda;
+    return a_device != b_device ? a_device : a.work.bytes < b.work.bytes;
+  });
+}
+
+// Whether a format that turned out to take `built` should give way to the next candidate.
+inline bool gives_way(const Candidate &candidate, const Work &built, const Candidate &next) {
+  return candidate.kernel->space() == next.kernel->space() && next.work.bytes <= built.bytes;
 }
 
 } // namespace tcbound

@@ -303,7 +303,6 @@ private:
     else
       write_offsets(to.narrow_offsets = Array<std::int32_t>(executor_, to.rows + 1));
     to.columns = Array<std::int32_t>(executor_, to.nonzeros);
-    to.values = Array<double>(executor_, to.nonzeros);
     launch(32 * to.rows, [&](unsigned grid) {
       copy_columns<<<grid, block, 0, stream_>>>(a, listed.data(), to.rows, begin.data(), to.columns.data());
     });
@@ -341,7 +340,7 @@ private:
     census.remainder_nonzeros = matrix_.remainder.nonzeros;
     census.patterns = matrix_.constant.patterns.size() + matrix_.explicit_.patterns.size();
     census.bytes = matrix_.constant.read_bytes() + matrix_.explicit_.read_bytes() + matrix_.remainder_rows.bytes() +
-                   matrix_.remainder.bytes() + matrix_.remainder_product.table().bytes();
+                   matrix_.remainder.bytes() + matrix_.narrow_values.bytes() + matrix_.remainder_product.bytes();
   }
 
   Executor           &executor_;

@@ -370,7 +370,8 @@ template <bool constant> void launch(Executor &executor, const Section &section,
 void multiply(Executor &executor, DeviceMatrix &matrix, const Product &product) {
   launch<true>(executor, matrix.constant, matrix.csr.columns_count, product);
   launch<false>(executor, matrix.explicit_, matrix.csr.columns_count, product);
-  matrix.remainder_product.multiply(executor, matrix.remainder, product, matrix.remainder_rows.data());
+  matrix.remainder_product.multiply(executor, matrix.remainder, product, matrix.remainder_rows.data(),
+                                    matrix.narrow_values.data());
 }
 
 namespace {

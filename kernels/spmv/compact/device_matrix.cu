@@ -3,6 +3,7 @@
 
 #include "cuda/error.h"
 #include "device_matrix.h"
+#include "remainder.h"
 #include "rows.h"
 #include "section_view.h"
 
@@ -42,16 +43,6 @@ __global__ void __launch_bounds__(block)
     first += has_first;
     second += has_second;
   }
-}
-
-// One warp a row of the remainder.
-template <class Offset>
-__global__ void fill_remainder(const Offset *offsets, const double *from, const std::int32_t *rows, std::int64_t count,
-                               const Offset *begin, double *to) {
-  const std::int64_t i = global_index<block>() / 32;
-  if (i >= count) return;
-  const std::int64_t start = offsets[rows[i]], length = begin[i + 1] - begin[i];
-  for (std::int64_t k = threadIdx.x % 32; k < length; k += 32) to[begin[i] + k] = from[start + k];
 }
 
 // Whether a row's values are those that its pattern's representative has for the row's entries. By a warp.
@@ -158,37 +149,6 @@ __global__ void find_diagonal(const SectionView section, double *d) {
   });
 }
 
-// One warp a row of the remainder.
-template <class Offset>
-__global__ void recover_remainder(const std::int32_t *rows, std::int64_t count, const Offset *begin,
-                                  const std::int32_t *columns, const double *values, const Offset *offsets,
-                                  std::int32_t *to_columns, double *to_values) {
-  const std::int64_t i = global_index<block>() / 32;
-  if (i >= count) return;
-  const std::int64_t to = offsets[rows[i]], length = begin[i + 1] - begin[i];
-  for (std::int64_t k = threadIdx.x % 32; k < length; k += 32) {
-    to_columns[to + k] = columns[begin[i] + k];
-    to_values[to + k] = values[begin[i] + k];
-  }
-}
-
-template <class Offset>
-__global__ void find_remainder_diagonal(const std::int32_t *rows, std::int64_t count, const Offset *begin,
-                                        const std::int32_t *columns, const double *values, double *d) {
-  const std::int64_t i = global_index<block>() / 32;
-  if (i >= count) return;
-  double found = 0.0;
-  bool   any = false;
-  for (std::int64_t k = begin[i] + threadIdx.x % 32; k < begin[i + 1]; k += 32)
-    if (columns[k] == rows[i]) {
-      found = values[k];
-      any = true;
-    }
-  const unsigned finders = __ballot_sync(0xffffffffU, any);
-  found = __shfl_sync(0xffffffffU, found, finders ? __ffs(static_cast<int>(finders)) - 1 : 0);
-  if (threadIdx.x % 32 == 0) d[rows[i]] = finders ? found : 0.0;
-}
-
 } // namespace
 
 std::int64_t Section::read_bytes() const {
@@ -206,20 +166,14 @@ std::int64_t Section::bytes() const {
 }
 
 void fill_values(Executor &executor, DeviceMatrix &matrix, const double *values) {
-  const Section           &section = matrix.explicit_;
-  const csr::DeviceArrays &remainder = matrix.remainder;
-  csr::with_offsets(matrix.csr, remainder, [&](const auto *offsets, const auto *begin) {
-    if (section.slices.size() > 0) {
+  Section &section = matrix.explicit_;
+  if (section.slices.size() > 0)
+    csr::with_offsets(matrix.csr, [&](const auto *offsets) {
       fill_slices<<<grid_for(32 * section.slices.size()), block, 0, stream_of(executor)>>>(
-        offsets, values, matrix.csr.rows, view_of(section), matrix.explicit_.values.data());
+        offsets, values, matrix.csr.rows, view_of(section), section.values.data());
       TCBOUND_LAUNCHED();
-    }
-    if (remainder.rows > 0) {
-      fill_remainder<<<grid_for(32 * remainder.rows), block, 0, stream_of(executor)>>>(
-        offsets, values, matrix.remainder_rows.data(), remainder.rows, begin, matrix.remainder.values.data());
-      TCBOUND_LAUNCHED();
-    }
-  });
+    });
+  fill_remainder(executor, matrix, values);
 }
 
 void read_hot_segments(Executor &executor, Section &section) {
@@ -273,20 +227,15 @@ csr::DeviceArrays recover(Executor &executor, const DeviceMatrix &matrix) {
   };
   copy_offsets(to.narrow_offsets, matrix.csr.narrow_offsets);
   copy_offsets(to.wide_offsets, matrix.csr.wide_offsets);
-  csr::with_offsets(matrix.csr, matrix.remainder, [&](const auto *offsets, const auto *begin) {
+  csr::with_offsets(matrix.csr, [&](const auto *offsets) {
     for (const Section *section : {&matrix.constant, &matrix.explicit_}) {
       if (section->slices.size() == 0) continue;
       recover_rows<<<static_cast<unsigned>(blocks_of(*section)), block, 0, stream_of(executor)>>>(
         view_of(*section), offsets, to.columns.data(), to.values.data());
       TCBOUND_LAUNCHED();
     }
-    if (matrix.remainder.rows > 0) {
-      recover_remainder<<<grid_for(32 * matrix.remainder.rows), block, 0, stream_of(executor)>>>(
-        matrix.remainder_rows.data(), matrix.remainder.rows, begin, matrix.remainder.columns.data(),
-        matrix.remainder.values.data(), offsets, to.columns.data(), to.values.data());
-      TCBOUND_LAUNCHED();
-    }
   });
+  recover_remainder(executor, matrix, to);
   return to;
 }
 
@@ -296,13 +245,7 @@ void diagonal(Executor &executor, const DeviceMatrix &matrix, double *d) {
     find_diagonal<<<static_cast<unsigned>(blocks_of(*section)), block, 0, stream_of(executor)>>>(view_of(*section), d);
     TCBOUND_LAUNCHED();
   }
-  if (matrix.remainder.rows == 0) return;
-  csr::with_offsets(matrix.remainder, [&](const auto *begin) {
-    find_remainder_diagonal<<<grid_for(32 * matrix.remainder.rows), block, 0, stream_of(executor)>>>(
-      matrix.remainder_rows.data(), matrix.remainder.rows, begin, matrix.remainder.columns.data(),
-      matrix.remainder.values.data(), d);
-    TCBOUND_LAUNCHED();
-  });
+  diagonal_of_remainder(executor, matrix, d);
 }
 
 } // namespace tcbound::compact

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "../csr/chunked_product.h"
+#include "../csr/packed_product.h"
 #include "columns.h"
 #include "cuda_core_tuning.h"
 #include "format.h"
@@ -39,13 +39,14 @@ struct DeviceMatrix {
   csr::DeviceArrays   csr; // sizes and row offsets; columns and values are released once the rest is built
   Section             constant, explicit_;
   Array<std::int32_t> remainder_rows;
-  csr::DeviceArrays   remainder; // row i stands for row remainder_rows[i]
-  csr::ChunkedProduct remainder_product;
+  csr::DeviceArrays   remainder; // row i stands for row remainder_rows[i]; its columns are packed in remainder_product
+  csr::PackedProduct  remainder_product;
+  Array<float>        narrow_values; // of the remainder, in place of remainder.values while each is exact in 32 bits
   Census              census;
 
   std::int64_t bytes() const {
     return csr.bytes() + constant.bytes() + explicit_.bytes() + remainder_rows.bytes() + remainder.bytes() +
-           remainder_product.table().bytes();
+           remainder_product.bytes() + narrow_values.bytes();
   }
 };
 

@@ -10,7 +10,8 @@
 //              a row but its bit in a mask.
 //   explicit   most rows share one offset pattern: the slice is the number of that pattern, and its values stand in column-major
 //              order (entry k of all 64 rows side by side, as in SELL-64). Nothing is stored for a column index.
-//   remainder  neither: its rows are stored as CSR of their own.
+//   remainder  neither: its rows are stored as CSR of their own, with columns in 16 bits where they lie close together
+//              (csr/packed_columns.h).
 //
 // Among the other rows of a constant or explicit slice, those that lack some entries of the slice's pattern and have all others
 // (a grid's boundary rows, as a rule) are partial: they are named with a mask of the entries that they have. What is left are
