@@ -5,8 +5,8 @@
 #include <cstring>
 #include <memory>
 
-#include "csr_support.h"
 #include "spmv/csr/packed_columns.h"
+#include "spmv_support.h"
 #ifdef TCBOUND_HAVE_CUDA
 #include "spmv/compact/device_matrix.h"
 #include "spmv/csr/chunked_product.h"
@@ -369,7 +369,7 @@ TEST_F(GpuPackedRemainder, RecoveryDiagonalProductRefill) {
   for (Csr a : matrices())
     for (const bool wide : {false, true}) {
       SCOPED_TRACE(a.name + (wide ? ", wide offsets" : ""));
-      compact::DeviceMatrix matrix = compact::build(executor(), upload(a, wide), true);
+      compact::DeviceMatrix matrix = compact::build(executor(), upload(a, wide), {true, 0});
       EXPECT_EQ(matrix.remainder.columns.size(), 0);
       expect_recovery(a, matrix);
       expect_diagonal(a, matrix);
@@ -395,7 +395,7 @@ TEST_F(GpuPackedRemainder, DiagonalOfLongRows) {
     const auto found = std::lower_bound(begin, end, i);
     if (found != end) *found = i;
   }
-  compact::DeviceMatrix matrix = compact::build(executor(), upload(a, false), true);
+  compact::DeviceMatrix matrix = compact::build(executor(), upload(a, false), {true, 0});
   EXPECT_GT(matrix.census.remainder_rows, 30000);
   expect_recovery(a, matrix);
   expect_diagonal(a, matrix);
@@ -407,7 +407,7 @@ TEST_F(GpuPackedRemainder, ValuesWidenWhenTheyMust) {
   for (Csr a : {narrow_and_wide(), ragged(), banded(30011, 1000000, 27, 5000)}) {
     SCOPED_TRACE(a.name);
     round_to_float(a.values);
-    compact::DeviceMatrix matrix = compact::build(executor(), upload(a, false), true);
+    compact::DeviceMatrix matrix = compact::build(executor(), upload(a, false), {true, 0});
     const std::int64_t    entries = matrix.census.remainder_nonzeros, bytes = matrix.census.bytes;
     const auto            expect_all = [&] {
       expect_recovery(a, matrix);
@@ -444,7 +444,7 @@ TEST_F(GpuPackedRemainder, WhichValuesAreNarrow) {
   for (double &value : a.values) value = value < 0 ? -1.0 : 1.0;
   const auto is_narrow = [&](double last) {
     a.values.back() = last;
-    const compact::DeviceMatrix matrix = compact::build(executor(), upload(a, false), true);
+    const compact::DeviceMatrix matrix = compact::build(executor(), upload(a, false), {true, 0});
     EXPECT_EQ(matrix.census.remainder_nonzeros, a.nonzeros());
     expect_recovery(a, matrix);
     return matrix.narrow_values.size() > 0;
@@ -458,7 +458,7 @@ TEST_F(GpuPackedRemainder, WhichValuesAreNarrow) {
 
 TEST_F(GpuPackedRemainder, BytesAreThoseStored) {
   const Csr             a = banded(30011, 1000000, 27, 5000);
-  compact::DeviceMatrix matrix = compact::build(executor(), upload(a, false), true);
+  compact::DeviceMatrix matrix = compact::build(executor(), upload(a, false), {true, 0});
   EXPECT_EQ(matrix.census.remainder_nonzeros, a.nonzeros());
   EXPECT_EQ(matrix.census.bytes, matrix.remainder_rows.bytes() + matrix.remainder.bytes() + matrix.remainder_product.bytes());
   EXPECT_LT(matrix.census.bytes, 10 * a.nonzeros() + 8 * (a.rows + 1) + 64 * matrix.remainder_product.table().cut.chunks);
