@@ -23,6 +23,12 @@ static PetscErrorCode GetBlocks(Mat A, Mat blocks[2], PetscInt *n) {
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode MixString(char value[], size_t size, const std::string &other) {
+  PetscFunctionBegin;
+  if (other != value) PetscCall(PetscStrncpy(value, "mixed", size));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 // Replaces value by "mixed" on all ranks where it is not the same on all.
 static PetscErrorCode AgreeOnString(MPI_Comm comm, char value[], size_t size) {
   char        first[64];
@@ -85,10 +91,10 @@ PetscErrorCode MatTCBoundGetInfo(Mat A, MatTCBoundInfo *info) {
       PetscCall(PetscStrncpy(info->kernel, t->kernel->name().c_str(), sizeof(info->kernel)));
       PetscCall(PetscStrncpy(info->format, t->kernel->format().c_str(), sizeof(info->format)));
       PetscCall(PetscStrncpy(info->backend, t->kernel->backend().c_str(), sizeof(info->backend)));
-    } else if (t->kernel->name() != info->kernel && t->source.nonzeros) {
-      for (auto field : {std::make_pair(info->kernel, sizeof(info->kernel)), std::make_pair(info->format, sizeof(info->format)),
-                         std::make_pair(info->backend, sizeof(info->backend))})
-        PetscCall(PetscStrncpy(field.first, "mixed", field.second));
+    } else if (t->source.nonzeros) {
+      PetscCall(MixString(info->kernel, sizeof(info->kernel), t->kernel->name()));
+      PetscCall(MixString(info->format, sizeof(info->format), t->kernel->format()));
+      PetscCall(MixString(info->backend, sizeof(info->backend), t->kernel->backend()));
     }
   }
   PetscCall(AgreeOnString(comm, info->kernel, sizeof(info->kernel)));
