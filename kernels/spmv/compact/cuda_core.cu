@@ -111,13 +111,15 @@ struct Sums {
   double first = 0.0, second = 0.0; // of a lane's two rows
 };
 
-// Entries that a lane's two rows have, the next one in bit 0.
+// Entries that a lane's two rows have, the next one in bit 0. Only patterns of at most 64 entries have rows that lack some, so
+// all that follows the 64th is there.
 struct Masks {
   std::uint64_t first, second;
 
   __device__ void advance(int entries) {
-    first >>= entries;
-    second >>= entries;
+    const std::uint64_t more = ~std::uint64_t(0) << (64 - entries);
+    first = first >> entries | more;
+    second = second >> entries | more;
   }
 };
 

@@ -62,16 +62,25 @@ __global__ void list_keys(const std::int32_t *listed, std::int64_t count, const 
   }
 }
 
-// Runs of equal sorted keys are patterns; a run whose first key is a slice's is kept, and others by the rule. weight: the length
-// of a run that is kept, else 0.
+// Runs of equal sorted keys are patterns; a run that has a slice's key is kept, and others by the rule. weight: about the rows
+// that have the pattern of a run that is kept, else 0. Within a run the numbers ascend, so that slices come first.
 __global__ void choose_patterns(const std::int64_t *run_begin, const std::int64_t *run_length, const std::int64_t *sorted,
                                 const std::uint64_t *unique, std::int64_t runs, std::int64_t slices, std::int64_t *weight,
                                 std::int32_t *run, std::int64_t *kept) {
   const std::int64_t u = global_index<block>();
   if (u > runs) return;
-  kept[u] = u < runs && unique[u] != 0 && (sorted[run_begin[u]] < slices || is_kept(run_length[u], runs));
+  kept[u] = 0;
   if (u == runs) return;
-  weight[u] = kept[u] ? run_length[u] : 0;
+  std::int64_t low = 0, high = run_length[u]; // how many of the run are slices
+  while (low < high) {
+    const std::int64_t middle = low + (high - low) / 2;
+    if (sorted[run_begin[u] + middle] < slices)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  kept[u] = unique[u] != 0 && (low > 0 || is_kept(run_length[u], runs));
+  weight[u] = kept[u] ? slice_rows * low + run_length[u] - low : 0;
   run[u] = static_cast<std::int32_t>(u);
 }
 
