@@ -146,9 +146,11 @@ private:
     Array<std::int32_t> listed(executor_, slices_);
     const std::int64_t  count = algorithms_.select_numbers(listed.data(), slices_, HasKind{votes_.kind.data(), kind});
     if (count == 0) return;
-    // Deep enough that a block finds most of x in its first-level cache, and still several blocks for each that can run at once.
+    // Constant slices: deep enough that a block finds most of x in its first-level cache, and still several blocks for each that
+    // can run at once. Explicit ones wait for memory, whatever x costs.
     const std::int64_t wanted = 16 * static_cast<std::int64_t>(executor_.device().multiprocessors);
-    section.depth = static_cast<int>(std::clamp<std::int64_t>(count / (block_slices * wanted), 1, 8));
+    if (kind == constant_kind)
+      section.depth = static_cast<int>(std::clamp<std::int64_t>(count / (block_slices * wanted), 1, 8));
     put_in_tiles(listed, count, section.depth);
     section.slices = Array<Slice>(executor_, count);
 

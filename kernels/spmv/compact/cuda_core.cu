@@ -145,23 +145,42 @@ struct FromParameters {
   __device__ const ConstantSegment &next() { return hot.segments[at++]; }
 };
 
-// Matrix values are read once: they pass by the first-level cache and leave the second first.
+// Matrix values are read once: they pass by the first-level cache and leave the second first. Those of the next segment are on
+// their way while one is used, so that a warp always has something to wait for.
 struct ExplicitSource {
   const Segment *at;
   const double  *from;
+  int            left; // segments not yet loaded
   std::uint64_t  policy;
+  Segment        ahead = {0, 0};
+  double2        ready[longest_run], now[longest_run];
 
-  __device__ ExplicitSource(const Segment *segments, const double *values) : at(segments), from(values) {
+  __device__ ExplicitSource(const Segment *segments, int count, const double *values)
+    : at(segments), from(values), left(count) {
     asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+    load_ahead();
   }
-  __device__ Segment               next() { return load(at++); }
+  __device__ void load_ahead() {
+    if (left-- <= 0) return;
+    ahead = load(at++);
+#pragma unroll
+    for (int j = 0; j < longest_run; ++j)
+      if (j < ahead.count)
+        asm volatile("ld.global.nc.L1::no_allocate.L2::cache_hint.v2.f64 {%0, %1}, [%2], %3;"
+                     : "=d"(ready[j].x), "=d"(ready[j].y)
+                     : "l"(from + j * slice_rows), "l"(policy));
+    from += ahead.count * slice_rows;
+  }
+  __device__ Segment next() {
+    const Segment segment = ahead;
+#pragma unroll
+    for (int j = 0; j < longest_run; ++j) now[j] = ready[j];
+    load_ahead();
+    return segment;
+  }
   template <int m> __device__ void values(const Segment &, double2 (&v)[m]) {
 #pragma unroll
-    for (int j = 0; j < m; ++j)
-      asm("ld.global.nc.L1::no_allocate.L2::cache_hint.v2.f64 {%0, %1}, [%2], %3;"
-          : "=d"(v[j].x), "=d"(v[j].y)
-          : "l"(from + j * slice_rows), "l"(policy));
-    from += m * slice_rows;
+    for (int j = 0; j < m; ++j) v[j] = now[j];
   }
 };
 
@@ -236,7 +255,7 @@ template <bool constant> __device__ void multiply_slice(const Arguments<constant
   };
   Sums sums;
   if constexpr (!constant)
-    sums = add(ExplicitSource(a.section.segments + stretch.first_segment,
+    sums = add(ExplicitSource(a.section.segments + stretch.first_segment, stretch.segments,
                               a.section.values + __ldg(a.section.value_begin + s) + 2 * lane));
   else if (stretch.first_segment + stretch.segments <= a.hot.count)
     sums = add(ConstantSource<FromParameters>{{a.hot, static_cast<int>(stretch.first_segment)}});
