@@ -37,14 +37,11 @@ template <class To> __global__ void narrow(const std::int64_t *from, To *to, std
   if (i < size) to[i] = static_cast<To>(from[i]);
 }
 
-// One warp a row.
 template <class Offset>
 __global__ void copy_columns(const Rows<Offset> a, const std::int32_t *rows, std::int64_t count, const std::int64_t *begin,
                              std::int32_t *columns) {
-  const std::int64_t i = global_index<block>() / 32;
-  if (i >= count) return;
-  const std::int64_t from = a.offsets[rows[i]], length = a.offsets[rows[i] + 1] - from;
-  for (std::int64_t k = threadIdx.x % 32; k < length; k += 32) columns[begin[i] + k] = a.columns[from + k];
+  for_entries<block>(begin, count,
+                     [&](std::int64_t i, std::int64_t k) { columns[k] = a.columns[a.offsets[rows[i]] + (k - begin[i])]; });
 }
 
 struct HasKind {
@@ -146,11 +143,9 @@ private:
     Array<std::int32_t> listed(executor_, slices_);
     const std::int64_t  count = algorithms_.select_numbers(listed.data(), slices_, HasKind{votes_.kind.data(), kind});
     if (count == 0) return;
-    // Constant slices: deep enough that a block finds most of x in its first-level cache, and still several blocks for each that
-    // can run at once. Explicit ones wait for memory, whatever x costs.
+    // Deep enough that a block finds most of x in its first-level cache, and still several blocks for each that can run at once.
     const std::int64_t wanted = 16 * static_cast<std::int64_t>(executor_.device().multiprocessors);
-    if (kind == constant_kind)
-      section.depth = static_cast<int>(std::clamp<std::int64_t>(count / (block_slices * wanted), 1, 8));
+    section.depth = static_cast<int>(std::clamp<std::int64_t>(count / (block_slices * wanted), 1, 8));
     put_in_tiles(listed, count, section.depth);
     section.slices = Array<Slice>(executor_, count);
 
@@ -305,7 +300,7 @@ private:
     else
       write_offsets(to.narrow_offsets = Array<std::int32_t>(executor_, to.rows + 1));
     to.columns = Array<std::int32_t>(executor_, to.nonzeros);
-    launch(32 * to.rows, [&](unsigned grid) {
+    launch(32 * ((to.nonzeros + warp_entries - 1) / warp_entries), [&](unsigned grid) {
       copy_columns<<<grid, block, 0, stream_>>>(a, listed.data(), to.rows, begin.data(), to.columns.data());
     });
     executor_.synchronize(); // the temporary arrays are freed on return

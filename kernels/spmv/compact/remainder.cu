@@ -14,55 +14,50 @@ constexpr int block = 256;
 
 cudaStream_t stream_of(Executor &executor) { return static_cast<cudaStream_t>(executor.stream()); }
 
-unsigned grid_for_warps(std::int64_t warps) { return static_cast<unsigned>((32 * warps + block - 1) / block); }
+unsigned grid_for(std::int64_t threads) { return static_cast<unsigned>((threads + block - 1) / block); }
 
-// One warp a row. *inexact becomes 1 if a value is not the same bits once it is a double again.
+unsigned grid_for_entries(std::int64_t entries) { return grid_for(32 * ((entries + warp_entries - 1) / warp_entries)); }
+
+// *inexact becomes 1 if a value is not the same bits once it is a double again.
 template <class Offset, class Value>
 __global__ void fill(const Offset *offsets, const double *from, const std::int32_t *rows, std::int64_t count,
                      const Offset *begin, Value *to, int *inexact) {
-  const std::int64_t i = global_index<block>() / 32;
-  if (i >= count) return;
-  const std::int64_t start = offsets[rows[i]], length = begin[i + 1] - begin[i];
-  bool               exact = true;
-  for (std::int64_t k = threadIdx.x % 32; k < length; k += 32) {
-    const double value = from[start + k];
+  bool exact = true;
+  for_entries<block>(begin, count, [&](std::int64_t i, std::int64_t k) {
+    const double value = from[offsets[rows[i]] + (k - begin[i])];
     const auto   stored = static_cast<Value>(value);
     exact = exact && __double_as_longlong(static_cast<double>(stored)) == __double_as_longlong(value);
-    to[begin[i] + k] = stored;
-  }
+    to[k] = stored;
+  });
   if (sizeof(Value) < sizeof(double) && !exact) *inexact = 1;
 }
 
-// One warp a row.
 template <class Offset, class Value>
 __global__ void recover(const std::int32_t *rows, std::int64_t count, const Offset *begin,
                         const csr::ColumnReader<Offset> columns, const Value *values, const Offset *offsets,
                         std::int32_t *to_columns, double *to_values) {
-  const std::int64_t i = global_index<block>() / 32;
-  if (i >= count) return;
-  const std::int64_t to = offsets[rows[i]], length = begin[i + 1] - begin[i];
-  for (std::int64_t k = threadIdx.x % 32; k < length; k += 32) {
-    to_columns[to + k] = columns(i, begin[i] + k);
-    to_values[to + k] = values[begin[i] + k];
-  }
+  for_entries<block>(begin, count, [&](std::int64_t i, std::int64_t k) {
+    const std::int64_t to = offsets[rows[i]] + (k - begin[i]);
+    to_columns[to] = columns(i, k);
+    to_values[to] = values[k];
+  });
 }
 
-// One warp a row.
+// One thread a row; columns are sorted.
 template <class Offset, class Value>
 __global__ void find_diagonal(const std::int32_t *rows, std::int64_t count, const Offset *begin,
                               const csr::ColumnReader<Offset> columns, const Value *values, double *d) {
-  const std::int64_t i = global_index<block>() / 32;
+  const std::int64_t i = global_index<block>();
   if (i >= count) return;
-  double found = 0.0;
-  bool   any = false;
-  for (std::int64_t k = begin[i] + threadIdx.x % 32; k < begin[i + 1]; k += 32)
-    if (columns(i, k) == rows[i]) {
-      found = values[k];
-      any = true;
-    }
-  const unsigned finders = __ballot_sync(0xffffffffU, any);
-  found = __shfl_sync(0xffffffffU, found, finders ? __ffs(static_cast<int>(finders)) - 1 : 0);
-  if (threadIdx.x % 32 == 0) d[rows[i]] = finders ? found : 0.0;
+  std::int64_t low = begin[i], high = begin[i + 1];
+  while (low < high) {
+    const std::int64_t middle = low + (high - low) / 2;
+    if (columns(i, middle) < rows[i])
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  d[rows[i]] = low < begin[i + 1] && columns(i, low) == rows[i] ? values[low] : 0.0;
 }
 
 // The first `rows` rows.
@@ -70,8 +65,8 @@ template <class Value>
 void fill_rows(Executor &executor, const DeviceMatrix &matrix, const double *values, std::int64_t rows, Value *to,
                int *inexact) {
   csr::with_offsets(matrix.csr, matrix.remainder, [&](const auto *offsets, const auto *begin) {
-    fill<<<grid_for_warps(rows), block, 0, stream_of(executor)>>>(offsets, values, matrix.remainder_rows.data(), rows, begin,
-                                                                  to, inexact);
+    fill<<<grid_for_entries(matrix.remainder.nonzeros), block, 0, stream_of(executor)>>>(
+      offsets, values, matrix.remainder_rows.data(), rows, begin, to, inexact);
     TCBOUND_LAUNCHED();
   });
 }
@@ -120,9 +115,9 @@ void recover_remainder(Executor &executor, const DeviceMatrix &matrix, csr::Devi
   if (rows == 0) return;
   csr::with_offsets(matrix.csr, matrix.remainder, [&](const auto *offsets, const auto *begin) {
     with_values(matrix, [&](const auto *values) {
-      recover<<<grid_for_warps(rows), block, 0, stream_of(executor)>>>(matrix.remainder_rows.data(), rows, begin,
-                                                                       csr::reader_of(matrix.remainder_product, begin), values,
-                                                                       offsets, to.columns.data(), to.values.data());
+      recover<<<grid_for_entries(matrix.remainder.nonzeros), block, 0, stream_of(executor)>>>(
+        matrix.remainder_rows.data(), rows, begin, csr::reader_of(matrix.remainder_product, begin), values, offsets,
+        to.columns.data(), to.values.data());
       TCBOUND_LAUNCHED();
     });
   });
@@ -133,7 +128,7 @@ void diagonal_of_remainder(Executor &executor, const DeviceMatrix &matrix, doubl
   if (rows == 0) return;
   csr::with_offsets(matrix.remainder, [&](const auto *begin) {
     with_values(matrix, [&](const auto *values) {
-      find_diagonal<<<grid_for_warps(rows), block, 0, stream_of(executor)>>>(
+      find_diagonal<<<grid_for(rows), block, 0, stream_of(executor)>>>(
         matrix.remainder_rows.data(), rows, begin, csr::reader_of(matrix.remainder_product, begin), values, d);
       TCBOUND_LAUNCHED();
     });
