@@ -20,6 +20,7 @@ namespace {
 
 constexpr int      batch = 8; // loads of x that a thread has in flight
 constexpr unsigned all_lanes = 0xffffffffU;
+static_assert(max_stages == 2); // `multiply` counts on it
 // Blocks of max_threads that a multiprocessor must be able to hold: registers enough for a batch without spilling.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
 constexpr int min_blocks = 3;
@@ -386,8 +387,9 @@ __global__ void __launch_bounds__(max_threads, min_blocks) multiply(const Argume
     const Chunk chunk = load(a.chunks, first + i);
     const auto  place = a.columns.place_of(first + i);
     sum_apart(a, first + i, chunk, place);
-    const int           s = i % a.stages;
-    const std::uint32_t parity = (i / a.stages) & 1;
+    // One or two stages, so that no division keeps the row offsets waiting.
+    const int           s = i & (a.stages - 1);
+    const std::uint32_t parity = (i >> (a.stages - 1)) & 1;
     a.columns.with_type(place, staged_columns(a, s), [&](const auto &columns) {
       const Staged<std::decay_t<decltype(columns)>, Value> staged = {staged_products(a, s), staged_values(a, s), columns,
                                                                      origin_of(chunk)};
