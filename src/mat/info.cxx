@@ -170,10 +170,10 @@ PetscErrorCode MatTCBoundSetBackend(Mat A, const char backend[]) {
 
   Input Parameters:
 + A      - the matrix
-- format - auto or csr
+- format - auto, csr or compact
 
   Options Database Key:
-. -mat_tcbound_format (auto|csr) - the same
+. -mat_tcbound_format (auto|csr|compact) - the same
 
   Level: intermediate
 
@@ -250,6 +250,27 @@ PetscErrorCode MatTCBoundCheckKernel(Mat A, const char kernel[], PetscBool *can_
 }
 
 // Under the info formats, which -ksp_view uses too: what ran, without building anything.
+// What each rank runs for each of its blocks and what the format found there.
+static PetscErrorCode ViewBlocks(Mat A, Mat blocks[], PetscInt n, PetscViewer viewer) {
+  PetscMPIInt rank;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_rank(PetscObjectComm((PetscObject)A), &rank));
+  PetscCall(PetscViewerASCIIPushSynchronized(viewer));
+  for (PetscInt b = 0; b < n; b++) {
+    Mat_SeqAIJTCBound *t = static_cast<Mat_SeqAIJTCBound *>(blocks[b]->spptr);
+    std::string        found;
+
+    TCBoundCallCXX(found = t->format->describe());
+    PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "  [%d] %s block: %s%s%s\n", rank,
+                                                 b == 0 ? "diagonal" : "off-diagonal", t->kernel->name().c_str(),
+                                                 found.empty() ? "" : ": ", found.c_str()));
+  }
+  PetscCall(PetscViewerFlush(viewer));
+  PetscCall(PetscViewerASCIIPopSynchronized(viewer));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode ViewInfo(Mat A, PetscViewer viewer) {
   PetscBool         ascii, built = PETSC_TRUE;
   PetscViewerFormat format;
@@ -277,6 +298,7 @@ static PetscErrorCode ViewInfo(Mat A, PetscViewer viewer) {
   PetscCall(PetscViewerASCIIPrintf(
     viewer, "  tcbound kernel: %s, format: %s, matrix bytes: %.0f (%.2f a nonzero), set-up: %.3g s\n", info.kernel, info.format,
     info.stored_bytes, info.nonzeros ? info.stored_bytes / (double)info.nonzeros : 0.0, info.setup_seconds));
+  if (format == PETSC_VIEWER_ASCII_INFO_DETAIL) PetscCall(ViewBlocks(A, blocks, n, viewer));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -135,7 +135,7 @@ PetscErrorCode MatConvert_SeqAIJ_SeqAIJTCBound(Mat A, MatType, MatReuse reuse, M
    Options Database Keys:
 +  -mat_type aijtcbound                                  - this type on one rank, `MATMPIAIJTCBOUND` on several
 .  -mat_tcbound_backend (auto|host|cuda_core|cusparse)   - where products run; auto takes a device if there is one
-.  -mat_tcbound_format (auto|csr)                        - how the matrix is stored for products
+.  -mat_tcbound_format (auto|csr|compact)                - how the matrix is stored for products
 .  -mat_tcbound_reproducible (true|false)                - the same bits in every run (default); without, cusparse takes the
                                                            faster of its algorithms
 -  -mat_tcbound_compare (true|false)                     - also run every other kernel that can on the input of each product

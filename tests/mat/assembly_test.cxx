@@ -337,6 +337,7 @@ TEST_P(Assembly, ViewNamesTheKernel) {
   EXPECT_TRUE(contains(text, std::to_string(static_cast<long long>(info.stored_bytes)))) << text;
   text = view(":ascii_info_detail");
   EXPECT_TRUE(contains(text, kernel)) << text;
+  EXPECT_TRUE(contains(text, "[0] diagonal block: " + kernel)) << text;
   text = view(":ascii_matlab"); // the entries, and nothing of ours between them
   EXPECT_FALSE(contains(text, "tcbound kernel")) << text;
 }

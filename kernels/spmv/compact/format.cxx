@@ -22,18 +22,20 @@ Work least_work(const CsrView &view, bool transpose, bool accumulate) {
 }
 
 std::string describe(const Census &census) {
-  char       text[256];
-  const auto percent = [&](std::int64_t rows) {
-    return census.rows > 0 ? 100.0 * static_cast<double>(rows) / static_cast<double>(census.rows) : 0.0;
+  std::string text;
+  const auto  add = [&](std::int64_t rows, const char *where) {
+    char part[80];
+    if (rows == 0) return;
+    std::snprintf(part, sizeof part, "%s%.4g %% of the rows %s", text.empty() ? "" : ", ",
+                   100.0 * static_cast<double>(rows) / static_cast<double>(census.rows), where);
+    text += part;
   };
-  std::snprintf(
-    text, sizeof text,
-    "%.4g %% of the rows in constant slices, %.4g %% in explicit slices, %.4g %% partial, %.4g %% exceptions, %.4g %% in the "
-    "remainder; "
-    "%lld patterns",
-    percent(census.constant_rows), percent(census.explicit_rows), percent(census.partial_rows), percent(census.exceptions),
-    percent(census.remainder_rows), static_cast<long long>(census.patterns));
-  return text;
+  add(census.constant_rows, "in constant slices");
+  add(census.explicit_rows, "in explicit slices");
+  add(census.partial_rows, "partial");
+  add(census.exceptions, "exceptions");
+  add(census.remainder_rows, "in the remainder");
+  return text + (text.empty() ? "no rows" : "") + "; patterns: " + std::to_string(census.patterns);
 }
 
 } // namespace tcbound::compact
