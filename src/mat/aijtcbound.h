@@ -18,11 +18,14 @@
 struct TCBoundMatSettings {
   std::string backend = "auto";
   std::string format = "auto";
+  std::string tune = "model";    // or measure
+  PetscReal   tune_seconds = 10; // no kernel is tried by measuring after that
   PetscBool   reproducible = PETSC_TRUE;
   PetscBool   compare = PETSC_FALSE; // -mat_tcbound_compare
 
   bool operator==(const TCBoundMatSettings &o) const {
-    return backend == o.backend && format == o.format && reproducible == o.reproducible && compare == o.compare;
+    return backend == o.backend && format == o.format && tune == o.tune && tune_seconds == o.tune_seconds &&
+           reproducible == o.reproducible && compare == o.compare;
   }
   bool operator!=(const TCBoundMatSettings &o) const { return !(*this == o); }
 };
@@ -104,6 +107,9 @@ PETSC_INTERN PetscErrorCode MatSeqAIJTCBoundApplySettings(Mat A, const TCBoundMa
 PETSC_INTERN PetscErrorCode MatMPIAIJTCBoundApplySettings(Mat A, const TCBoundMatSettings &settings);
 PETSC_INTERN PetscErrorCode MatMPIAIJTCBoundAdoptBlocks(Mat A);
 PETSC_INTERN PetscErrorCode MatTCBoundUseDeviceVectors(Mat A, const TCBoundMatSettings &settings);
+
+// choose.cxx
+PETSC_INTERN PetscErrorCode MatSeqAIJTCBoundChooseFormat(Mat A, const tcbound::Problem &problem);
 
 // product.cxx
 PETSC_INTERN PetscErrorCode MatSeqAIJTCBoundGetProblem(Mat A, tcbound::Problem *problem, TCBoundMatSource *source);

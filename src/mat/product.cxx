@@ -40,42 +40,6 @@ PetscErrorCode MatSeqAIJTCBoundGetProblem(Mat A, tcbound::Problem *problem, TCBo
 }
 
 /*
-  Chooses a kernel and builds its format. The candidates come by what they promise; a format that then turns out to move no fewer
-  bytes than the next one promises gives way to it. What was built in vain counts as set-up time.
-*/
-static PetscErrorCode BuildFormat(Mat A, const tcbound::Problem &problem) {
-  Mat_SeqAIJTCBound              *t = static_cast<Mat_SeqAIJTCBound *>(A->spptr);
-  PetscLogDouble                  start, end;
-  std::vector<tcbound::Candidate> candidates;
-
-  PetscFunctionBegin;
-  PetscCall(PetscTime(&start));
-  t->format.reset(); // before building anew, so that the device never holds both
-  PetscCall(TCBoundMatSettingsRank(t->settings, t->bound, problem, &candidates));
-  for (std::size_t i = 0; i < candidates.size(); i++) {
-    t->format.reset();
-    t->kernel = candidates[i].kernel;
-    t->executor = candidates[i].executor;
-    t->on_device = t->executor->space() == tcbound::MemorySpace::cuda;
-    PetscCall(TCBoundUsePetscStream(*t->executor));
-    TCBoundCallCXX(t->format = t->kernel->build(*t->executor, problem); t->format->prepare(*t->executor, false);
-                   t->executor->synchronize());
-    if (i + 1 == candidates.size() || !tcbound::gives_way(candidates[i], t->format->work(false, false), candidates[i + 1]))
-      break;
-    PetscCall(
-      PetscInfo(A, "%s would move as much as %s\n", t->kernel->name().c_str(), candidates[i + 1].kernel->name().c_str()));
-  }
-  PetscCall(PetscTime(&end));
-  t->setup_seconds = end - start;
-  t->builds++;
-  t->nonempty_rows = 0;
-  for (PetscInt row = 0; row < A->rmap->n; row++) t->nonempty_rows += t->source.i[row + 1] > t->source.i[row];
-  PetscCall(PetscInfo(A, "Built %s for %" PetscInt_FMT " nonzeros in %g s\n", t->kernel->name().c_str(), t->source.nonzeros,
-                      (double)t->setup_seconds));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
   Brings kernel and format up to date with the matrix: another pattern or place to run builds anew, other values refill.
   With nothing changed it costs a few comparisons.
 */
@@ -103,7 +67,7 @@ PetscErrorCode MatSeqAIJTCBoundUpdate(Mat A) {
     for (TCBoundLogRow &row : t->rows) row = NULL;
     t->source = now;
     t->bound = bound;
-    PetscCall(BuildFormat(A, problem));
+    PetscCall(MatSeqAIJTCBoundChooseFormat(A, problem));
   }
   if (t->on_device) PetscCall(PetscLogCpuToGpu(static_cast<PetscLogDouble>(now.nonzeros) * sizeof(PetscScalar)));
   PetscFunctionReturn(PETSC_SUCCESS);

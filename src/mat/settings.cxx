@@ -55,6 +55,16 @@ PetscErrorCode TCBoundMatSettingsFromOptions(TCBoundMatSettings &settings, Mat A
   PetscCall(PetscOptionsString("-mat_tcbound_format", formats.c_str(), "MatTCBoundSetFormat", settings.format.c_str(), value,
                                sizeof(value), &set));
   if (set) PetscCall(TCBoundMatSettingsSetFormat(settings, comm, value));
+  PetscCall(PetscOptionsString("-mat_tcbound_tune",
+                               "How to choose among kernels: what they promise, or their time (model|measure)", MATAIJTCBOUND,
+                               settings.tune.c_str(), value, sizeof(value), &set));
+  if (set) PetscCall(SetName(settings.tune, comm, "-mat_tcbound_tune", value, {"model", "measure"}));
+  PetscReal seconds = settings.tune_seconds;
+  PetscCall(PetscOptionsReal("-mat_tcbound_tune_seconds", "Seconds after which measuring tries no further kernel",
+                             MATAIJTCBOUND, seconds, &seconds, NULL));
+  PetscCheck(seconds >= 0 && !PetscIsInfOrNanReal(seconds), comm, PETSC_ERR_ARG_OUTOFRANGE,
+             "-mat_tcbound_tune_seconds %g: must be a finite number of seconds, 0 or more", (double)seconds);
+  settings.tune_seconds = seconds;
   PetscCall(PetscOptionsBool("-mat_tcbound_reproducible", "Only algorithms that give the same bits in every run", MATAIJTCBOUND,
                              settings.reproducible, &settings.reproducible, NULL));
   PetscCall(PetscOptionsBool("-mat_tcbound_compare", "Also run the other kernels on every product's input, for the log",

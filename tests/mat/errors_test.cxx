@@ -35,7 +35,10 @@ TEST_P(Errors, UnknownNamesByOption) {
     std::vector<const char *> parts;
   } wrong[] = {
     {"-wrong_mat_tcbound_backend", "gpu", {"-mat_tcbound_backend gpu", "auto, host, cuda_core, cusparse", "did you mean"}},
-    {"-wrong_mat_tcbound_format", "ell", {"-mat_tcbound_format ell", "auto, csr", "did you mean"}}};
+    {"-wrong_mat_tcbound_format", "ell", {"-mat_tcbound_format ell", "auto, csr", "did you mean"}},
+    {"-wrong_mat_tcbound_tune", "guess", {"-mat_tcbound_tune guess", "model, measure", "did you mean"}},
+    {"-wrong_mat_tcbound_tune_seconds", "-1", {"-mat_tcbound_tune_seconds -1", "0 or more"}},
+    {"-wrong_mat_tcbound_tune_seconds", "nan", {"-mat_tcbound_tune_seconds nan", "finite"}}};
   for (const auto &w : wrong) {
     const Case     c = random_case();
     Mat            A; // left as the error leaves it

@@ -308,6 +308,19 @@ TEST_P(Products, HaveExactInfo) {
   }
 }
 
+TEST_P(Products, ChooseByTimeToo) {
+  option("-mat_tcbound_tune", "measure");
+  for (const char *seconds : {"10", "0"}) { // with no time, the first is taken
+    option("-mat_tcbound_tune_seconds", seconds);
+    for (const Case &c : all_cases()) {
+      SCOPED_TRACE(c.name);
+      const Pair m(c);
+      for (VecType type : vec_types()) expect_same_products(m.ours, m.aij, type);
+      EXPECT_EQ(backend_of(m.ours), backend());
+    }
+  }
+}
+
 TEST_P(Products, SayWhichKernelsCanRun) {
   const Pair         m(random_case());
   const char *const *names;

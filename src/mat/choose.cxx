@@ -1,0 +1,123 @@
+// Which kernel a matrix takes, and its format: by what the kernels promise, or by timing them on the matrix.
+#include "aijtcbound.h"
+
+#include <limits>
+
+#include <petsctime.h>
+
+static std::unique_ptr<tcbound::Format> Build(const tcbound::Candidate &candidate, const tcbound::Problem &problem) {
+  std::unique_ptr<tcbound::Format> format = candidate.kernel->build(*candidate.executor, problem);
+
+  format->prepare(*candidate.executor, false);
+  candidate.executor->synchronize();
+  return format;
+}
+
+static void Take(Mat_SeqAIJTCBound *t, const tcbound::Candidate &candidate, std::unique_ptr<tcbound::Format> format) {
+  t->kernel = candidate.kernel;
+  t->executor = candidate.executor;
+  t->on_device = t->executor->space() == tcbound::MemorySpace::cuda;
+  t->format = std::move(format);
+}
+
+// The candidates come by what they promise; a format that then turns out to move no fewer bytes than the next one promises gives
+// way to it.
+static PetscErrorCode ChooseByModel(Mat A, const std::vector<tcbound::Candidate> &candidates, const tcbound::Problem &problem) {
+  Mat_SeqAIJTCBound *t = static_cast<Mat_SeqAIJTCBound *>(A->spptr);
+
+  PetscFunctionBegin;
+  for (std::size_t i = 0; i < candidates.size(); i++) {
+    t->format.reset(); // so that the device never holds two
+    PetscCall(TCBoundUsePetscStream(*candidates[i].executor));
+    TCBoundCallCXX(Take(t, candidates[i], Build(candidates[i], problem)));
+    if (i + 1 == candidates.size() || !tcbound::gives_way(candidates[i], t->format->work(false, false), candidates[i + 1]))
+      break;
+    PetscCall(
+      PetscInfo(A, "%s would move as much as %s\n", t->kernel->name().c_str(), candidates[i + 1].kernel->name().c_str()));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+// Seconds of a product: the least of a few, after one that warms up.
+static double TimeProduct(const tcbound::Candidate &candidate, tcbound::Format &format, const tcbound::CsrView &csr) {
+  tcbound::Executor        &executor = *candidate.executor;
+  tcbound::Array<double>    x(executor, csr.columns_count), z(executor, csr.rows);
+  const std::vector<double> ones(static_cast<std::size_t>(csr.columns_count), 1.0);
+  const auto                interval = executor.interval();
+  tcbound::Product          product;
+  double                    least = std::numeric_limits<double>::max();
+
+  executor.copy(x.data(), executor.space(), ones.data(), tcbound::MemorySpace::host, ones.size() * sizeof(double));
+  product.x = x.data();
+  product.z = z.data();
+  candidate.kernel->apply(executor, format, product);
+  for (int repeat = 0; repeat < 4; repeat++) {
+    interval->begin();
+    candidate.kernel->apply(executor, format, product);
+    interval->end();
+    least = std::min(least, interval->seconds());
+  }
+  return least;
+}
+
+// Times all candidates of the first one's side while there is time, and keeps the fastest. One that finds no memory beside the
+// fastest so far is left out.
+static PetscErrorCode ChooseByTime(Mat A, const std::vector<tcbound::Candidate> &candidates, const tcbound::Problem &problem) {
+  Mat_SeqAIJTCBound *t = static_cast<Mat_SeqAIJTCBound *>(A->spptr);
+  PetscLogDouble     start, now;
+  double             fastest = std::numeric_limits<double>::max();
+
+  PetscFunctionBegin;
+  PetscCall(PetscTime(&start));
+  t->format.reset();
+  for (const tcbound::Candidate &candidate : candidates) {
+    std::unique_ptr<tcbound::Format> format;
+    double                           seconds = 0;
+
+    if (candidate.kernel->space() != candidates[0].kernel->space()) break;
+    PetscCall(PetscTime(&now));
+    if (t->format && now - start > t->settings.tune_seconds) {
+      PetscCall(PetscInfo(A, "No time left to try %s\n", candidate.kernel->name().c_str()));
+      continue;
+    }
+    PetscCall(TCBoundUsePetscStream(*candidate.executor));
+    try {
+      format = Build(candidate, problem);
+      seconds = TimeProduct(candidate, *format, problem.csr);
+    } catch (const tcbound::Error &error) {
+      PetscCheck(error.code() == tcbound::ErrorCode::out_of_memory && t->format, PETSC_COMM_SELF, TCBoundErrorCode(error), "%s",
+                 error.what());
+      PetscCall(PetscInfo(A, "%s is left out: %s\n", candidate.kernel->name().c_str(), error.what()));
+      continue;
+    } catch (const std::bad_alloc &) {
+      SETERRQ(PETSC_COMM_SELF, PETSC_ERR_MEM, "out of host memory");
+    }
+    PetscCall(PetscInfo(A, "%s takes %g s a product\n", candidate.kernel->name().c_str(), seconds));
+    if (seconds >= fastest) continue;
+    fastest = seconds;
+    Take(t, candidate, std::move(format));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatSeqAIJTCBoundChooseFormat(Mat A, const tcbound::Problem &problem) {
+  Mat_SeqAIJTCBound              *t = static_cast<Mat_SeqAIJTCBound *>(A->spptr);
+  PetscLogDouble                  start, end;
+  std::vector<tcbound::Candidate> candidates;
+
+  PetscFunctionBegin;
+  PetscCall(PetscTime(&start));
+  PetscCall(TCBoundMatSettingsRank(t->settings, t->bound, problem, &candidates));
+  if (t->settings.tune == "measure" && problem.csr.nonzeros > 0)
+    PetscCall(ChooseByTime(A, candidates, problem));
+  else
+    PetscCall(ChooseByModel(A, candidates, problem));
+  PetscCall(PetscTime(&end));
+  t->setup_seconds = end - start;
+  t->builds++;
+  t->nonempty_rows = 0;
+  for (PetscInt row = 0; row < A->rmap->n; row++) t->nonempty_rows += t->source.i[row + 1] > t->source.i[row];
+  PetscCall(PetscInfo(A, "Built %s for %" PetscInt_FMT " nonzeros in %g s\n", t->kernel->name().c_str(), t->source.nonzeros,
+                      (double)t->setup_seconds));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
