@@ -79,7 +79,8 @@ protected:
   }
   void TearDown() override {
     tcbound_mat_compare_more.clear();
-    for (const char *name : {"-mat_tcbound_compare", "-mat_tcbound_backend", "-mat_tcbound_format"}) OK(PetscOptionsClearValue(nullptr, name));
+    for (const char *name : {"-mat_tcbound_compare", "-mat_tcbound_backend", "-mat_tcbound_format"})
+      OK(PetscOptionsClearValue(nullptr, name));
   }
 
   // A tridiagonal matrix of this rank alone with `rows` rows and random entries.
