@@ -32,7 +32,8 @@ public:
   // before, it keeps set-up out of the time of the first product.
   virtual void prepare(Executor &, bool /*transpose*/) {}
 
-  // New values on the same pattern, in the order of the CSR that the format was built from.
+  // New values on the same pattern, in the order of the CSR that the format was built from. After an Error the format is good for
+  // nothing but being destroyed: it may have been building anew.
   virtual void refill(Executor &executor, const double *values, MemorySpace space) = 0;
 
   // d[i] = a_ii, 0 where it is not stored or lies outside the matrix, for i < rows.

@@ -38,6 +38,7 @@ static PetscErrorCode CompareUpdate(Mat A, TCBoundMatCompare *c) {
   PetscCall(PetscTime(&start));
   PetscCall(MatSeqAIJTCBoundGetProblem(A, &problem, &source));
   if (c->builds == t->builds) {
+    c->builds = -1; // if a refill fails, all are built anew
     for (TCBoundMatRival &rival : c->rivals)
       TCBoundCallCXX(rival.format->refill(*t->executor, problem.csr.values, problem.csr.space));
   } else {

@@ -115,6 +115,31 @@ TEST_P(GpuCompact, GridsComeInColumns) {
   }
 }
 
+// The masks of the first rows that lack entries take all places for masks, so that the empty row after them is all that the
+// remainder has.
+TEST_P(GpuCompact, EmptyRowInTheRemainder) {
+  for (const bool last : {false, true}) {
+    Csr a;
+    a.name = last ? "an empty row last" : "an empty row in the middle";
+    a.rows = 64;
+    a.columns_count = 70;
+    for (std::int64_t row = 0; row < a.rows; ++row) {
+      for (std::int64_t k = 0; k < 6; ++k) {
+        if (row == (last ? 63 : 30) || (row % 4 == 1 && row < 17 && k == row / 4)) continue;
+        a.columns.push_back(row + k);
+        a.values.push_back(coefficient(static_cast<int>(k)));
+      }
+      a.offsets.push_back(a.nonzeros());
+    }
+    const Stored stored(a);
+    const auto   format = compact::build_cuda_core(executor(), stored.problem().csr, {true, 1});
+    EXPECT_EQ(compact::census_of(*format).partial_rows, 4);
+    EXPECT_EQ(compact::census_of(*format).remainder_rows, 1);
+    EXPECT_EQ(compact::census_of(*format).remainder_nonzeros, 0);
+    expect_all(a, 1);
+  }
+}
+
 // A row's result is the plain sum of its entries in order, whichever way it is stored: all ways agree bit for bit.
 TEST_P(GpuCompact, SameBitsHoweverStored) {
   for (const Grid &g : grids) {

@@ -31,9 +31,6 @@ struct Shape {
       for (int run = 0; run < 3; ++run) found |= slots & 1U << slot_of(plane, run, step);
     return found;
   }
-  constexpr bool wide(int run) const {
-    return has(-1, run, -1) || has(0, run, -1) || has(1, run, -1) || has(-1, run, 1) || has(0, run, 1) || has(1, run, 1);
-  }
 };
 
 // The stencils that columns are made for: 27 and 7 points in three dimensions, 9 and 5 in two.

@@ -236,7 +236,7 @@ template <bool constant> __device__ void multiply_slice(const Arguments<constant
   const Stretch stretch = load(reinterpret_cast<const Stretch *>(a.section.patterns + number_of(slice)));
   const int     lane = static_cast<int>(threadIdx.x % 32);
   Place         place;
-  place.row = slice.first_row + 2 * lane;
+  place.row = slice.first_row + 2 * static_cast<std::int64_t>(lane); // of the last slice it may be more than 32 bits hold
   place.x = a.x + place.row;
   place.odd = (reinterpret_cast<std::uintptr_t>(place.x) / 8) & 1;
   place.columns = a.columns;
@@ -408,7 +408,9 @@ public:
 
   void prepare(Executor &executor, bool transpose) override {
     if (!transpose || have_transpose_) return;
-    transposed_ = compact::build(executor, transposition_.transpose(executor, recover(executor, plain_)), choices_);
+    // In two steps, so that the recovered CSR is freed before building takes its memory.
+    csr::DeviceArrays csr = transposition_.transpose(executor, recover(executor, plain_));
+    transposed_ = compact::build(executor, std::move(csr), choices_);
     have_transpose_ = true;
   }
 
@@ -460,7 +462,8 @@ private:
     csr::DeviceArrays csr = recover(executor, matrix);
     executor.copy(csr.values.data(), MemorySpace::cuda, values, MemorySpace::cuda,
                   static_cast<std::size_t>(csr.values.bytes()));
-    matrix = DeviceMatrix();
+    executor.synchronize();  // what still reads the matrix
+    matrix = DeviceMatrix(); // memory may not do for both; should it not do for the new one either, none is left
     choices_.allow_constant = false;
     matrix = compact::build(executor, std::move(csr), choices_);
   }

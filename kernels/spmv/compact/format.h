@@ -2,24 +2,25 @@
 
 // The format "compact": CSR without what a structured matrix repeats.
 //
-// Rows are cut into slices of 64 consecutive rows. Two rows have the same offset pattern if their entries lie at the same
-// distances from their own row index (columns minus row), and the same row pattern if their values are bitwise equal besides.
-// A slice is stored in one of three ways, whichever fits most of its rows:
+// Rows are cut into slices of 64 consecutive rows (on a device fewer at the end of a grid's planes, grid.h). Two rows have the
+// same offset pattern if their entries lie at the same distances from their own row index (columns minus row), and the same row
+// pattern if their values are bitwise equal besides. A slice is stored in the first of three ways that fits enough of its rows
+// (on a device as is_main() says, on the host three quarters):
 //
-//   constant   most rows share one row pattern: the slice is the number of that pattern in a dictionary. Nothing is stored for
-//              a row but its bit in a mask.
-//   explicit   most rows share one offset pattern: the slice is the number of that pattern, and its values stand in column-major
+//   constant   they share one row pattern: the slice is the number of that pattern in a dictionary. Nothing is stored for a row
+//              but its bit in a mask.
+//   explicit   they share one offset pattern: the slice is the number of that pattern, and its values stand in column-major
 //              order (entry k of all 64 rows side by side, as in SELL-64). Nothing is stored for a column index.
-//   remainder  neither: its rows are stored as CSR of their own, with columns in 16 bits where they lie close together
-//              (csr/packed_columns.h).
+//   remainder  neither: its rows are stored as CSR of their own, on a device with columns in 16 bits where they lie close
+//              together (csr/packed_columns.h) and values in 32 bits while all are exact in them.
 //
 // Among the other rows of a constant or explicit slice, those that lack some entries of the slice's pattern and have all others
-// (a grid's boundary rows, as a rule) are partial: they are named with a mask of the entries that they have. What is left are
-// exceptions: single rows with a pattern number each, if the dictionary has their pattern, and rows of the remainder if not. So
-// one odd row costs one row. Every value is recovered bit for bit.
+// (a grid's boundary rows, as a rule) are partial on a device: they are named with a mask of the entries that they have. What is
+// left are exceptions: single rows with a pattern number each, if the dictionary has their pattern, and rows of the remainder if
+// not. So one odd row costs one row. Every value is recovered bit for bit.
 //
-// The entries of a row are always added up from the first to the last in one fused multiply-add each, so a row's result does
-// not depend on whether its slice is constant or explicit, nor on whether it is partial or an exception.
+// The entries of a row in a slice are always added up from the first to the last in one fused multiply-add each, so its result
+// does not depend on whether the slice is constant or explicit, nor on whether the row is partial or an exception.
 //
 // SELL: M. Kreutzer, G. Hager, G. Wellein, H. Fehske, A. R. Bishop, "A unified sparse matrix data format for efficient general
 // sparse matrix-vector multiplication on modern processors with wide SIMD units", SIAM J. Sci. Comput. 36 (2014).
@@ -80,7 +81,7 @@ struct alignas(16) Slice {
 static_assert(sizeof(Slice) == 16);
 
 // Rows of a slice that have, of its pattern, only some entries: bit k for entry k. In an explicit slice their values stand in the
-// places of those entries.
+// places of those entries. Rows that lack entries but find no place among the slice's masks go to the remainder.
 struct alignas(16) Partial {
   std::uint64_t rows;
   std::uint64_t entries;
@@ -94,7 +95,7 @@ struct Exception {
 };
 
 // How the rows and entries of a matrix are distributed, and what is stored for them. Bytes are of the arrays that a product
-// reads: slices, dictionary, exceptions, values, remainder.
+// reads: slices, columns of slices, partial rows, dictionary, exceptions, values, remainder.
 struct Census {
   std::int64_t rows = 0, columns = 0, nonzeros = 0;
   std::int64_t constant_rows = 0, explicit_rows = 0, partial_rows = 0, exceptions = 0, remainder_rows = 0;

@@ -12,7 +12,7 @@ namespace tcbound::compact {
 struct Grid {
   std::int64_t line = 0;  // rows from a row to its neighbour in the second direction; 0: not seen
   std::int64_t plane = 0; // in the third; 0: not seen
-  int          shift = 0; // slices start at rows 64 s - shift: 0 or 1, so that most runs of x start at multiples of 16 bytes
+  int          shift = 0; // 0 or 1: rows that slices start early, so that most runs of x start at multiples of 16 bytes
   Stencil      stencil;   // of the row, if it is one of those that columns are made for
 
   std::int64_t stride() const { return plane != 0 ? plane : line; } // in the last direction
@@ -20,8 +20,8 @@ struct Grid {
 
 Grid guess_grid(const std::vector<std::int32_t> &offsets);
 
-// How rows are cut into slices: throughout, or anew at each plane where planes are no whole number of slices, so that slices
-// always lie one above the other.
+// How rows are cut into slices: throughout, or, where columns may be made and planes are no whole number of slices, anew at each
+// plane (in two dimensions: line), so that slices always lie one above the other.
 struct Cut {
   std::int64_t rows = 0;
   std::int64_t stride = 0;    // rows of a plane, 0: throughout

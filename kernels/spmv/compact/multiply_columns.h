@@ -150,7 +150,7 @@ template <int shape, Parity parity, class Store>
 __device__ void climb(const ColumnsView &a, const double *x, const Column &column, Store &&store) {
   constexpr std::uint32_t whole = shapes[shape].slots, left = shapes[shape].with_step(-1), right = shapes[shape].with_step(1);
   const int               lane = static_cast<int>(threadIdx.x % 32);
-  const std::int64_t      row = column.first_row + 2 * lane;
+  const std::int64_t      row = column.first_row + 2 * static_cast<std::int64_t>(lane);
   Rows2                   rows;
   rows.has_first = find_slots(a, column, 2 * lane, whole, rows.first);
   rows.has_second = find_slots(a, column, 2 * lane + 1, whole, rows.second);

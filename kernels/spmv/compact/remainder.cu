@@ -112,7 +112,7 @@ void fill_remainder(Executor &executor, DeviceMatrix &matrix, const double *valu
 
 void recover_remainder(Executor &executor, const DeviceMatrix &matrix, csr::DeviceArrays &to) {
   const std::int64_t rows = matrix.remainder.rows;
-  if (rows == 0) return;
+  if (matrix.remainder.nonzeros == 0) return; // its rows may all be empty
   csr::with_offsets(matrix.csr, matrix.remainder, [&](const auto *offsets, const auto *begin) {
     with_values(matrix, [&](const auto *values) {
       recover<<<grid_for_entries(matrix.remainder.nonzeros), block, 0, stream_of(executor)>>>(

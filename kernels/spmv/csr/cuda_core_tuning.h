@@ -13,7 +13,7 @@ namespace tcbound::csr {
 
 // How a chunk's rows are summed.
 enum class ChunkMode {
-  automatic, // whichever the cost model of cuda_core.cu prefers for that chunk
+  automatic, // whichever the cost model of chunks.cu prefers for that chunk
   rows,      // a few lanes a row multiply and add
   stream,    // all threads multiply entries in stored order, then a few lanes a row add the products
 };

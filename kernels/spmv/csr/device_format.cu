@@ -193,6 +193,7 @@ DeviceArrays Transposition::transpose(Executor &executor, const DeviceArrays &a)
     transpose_entries(executor, a, a.narrow_offsets.data(), to, to.narrow_offsets, narrow_positions_);
   to.values = Array<double>(executor, a.nonzeros);
   gather(executor, a.values.data(), to.values.data());
+  executor.synchronize(); // `a` may be freed next, and the executor may be on another stream when the transpose is used
   return to;
 }
 
@@ -213,6 +214,7 @@ DeviceFormat::DeviceFormat(Executor &executor, const CsrView &view, bool wide) :
 void DeviceFormat::refill(Executor &executor, const double *values, MemorySpace space) {
   executor.copy(plain_.values.data(), MemorySpace::cuda, values, space, static_cast<std::size_t>(plain_.values.bytes()));
   if (have_transpose_) transposition_.gather(executor, plain_.values.data(), transposed_.values.data());
+  executor.synchronize(); // it may be on another stream when they are used
 }
 
 void DeviceFormat::diagonal(Executor &executor, double *d) {
