@@ -21,19 +21,29 @@ static void Take(Mat_SeqAIJTCBound *t, const tcbound::Candidate &candidate, std:
 }
 
 // The candidates come by what they promise; a format that then turns out to move no fewer bytes than the next one promises gives
-// way to it.
+// way to it, as does one that cannot be built for want of memory.
 static PetscErrorCode ChooseByModel(Mat A, const std::vector<tcbound::Candidate> &candidates, const tcbound::Problem &problem) {
   Mat_SeqAIJTCBound *t = static_cast<Mat_SeqAIJTCBound *>(A->spptr);
 
   PetscFunctionBegin;
   for (std::size_t i = 0; i < candidates.size(); i++) {
+    const bool  last = i + 1 == candidates.size() || candidates[i + 1].executor != candidates[i].executor;
+    std::string why_not = "it would move as much";
+
     t->format.reset(); // so that the device never holds two
     PetscCall(TCBoundUsePetscStream(*candidates[i].executor));
-    TCBoundCallCXX(Take(t, candidates[i], Build(candidates[i], problem)));
-    if (i + 1 == candidates.size() || !tcbound::gives_way(candidates[i], t->format->work(false, false), candidates[i + 1]))
-      break;
-    PetscCall(
-      PetscInfo(A, "%s would move as much as %s\n", t->kernel->name().c_str(), candidates[i + 1].kernel->name().c_str()));
+    try {
+      Take(t, candidates[i], Build(candidates[i], problem));
+      if (last || !tcbound::gives_way(candidates[i], t->format->work(false, false), candidates[i + 1])) break;
+    } catch (const tcbound::Error &error) {
+      PetscCheck(error.code() == tcbound::ErrorCode::out_of_memory && !last, PETSC_COMM_SELF, TCBoundErrorCode(error), "%s",
+                 error.what());
+      why_not = error.what();
+    } catch (const std::bad_alloc &) {
+      SETERRQ(PETSC_COMM_SELF, PETSC_ERR_MEM, "out of host memory");
+    }
+    PetscCall(PetscInfo(A, "%s gives way to %s: %s\n", candidates[i].kernel->name().c_str(),
+                        candidates[i + 1].kernel->name().c_str(), why_not.c_str()));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -39,62 +39,7 @@ PetscErrorCode MatSeqAIJTCBoundGetProblem(Mat A, tcbound::Problem *problem, TCBo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-// Builds the format of t->kernel. If memory does not do for it and it is not the last candidate, there is no format and the
-// answer says so; any other failure is thrown.
-static std::string BuildCandidate(Mat_SeqAIJTCBound *t, const tcbound::Problem &problem, bool last) {
-  try {
-    t->format = t->kernel->build(*t->executor, problem);
-    t->format->prepare(*t->executor, false);
-    t->executor->synchronize();
-  } catch (const tcbound::Error &error) {
-    t->format.reset();
-    if (last || error.code() != tcbound::ErrorCode::out_of_memory) throw;
-    return error.what();
-  }
-  return {};
-}
-
 /*
-<<<<<<< HEAD
-=======
-  Chooses a kernel and builds its format. The candidates come by what they promise; a format that then turns out to move no fewer
-  bytes than the next one promises gives way to it, as does one that cannot be built for want of memory. What was built in vain
-  counts as set-up time.
-*/
-static PetscErrorCode BuildFormat(Mat A, const tcbound::Problem &problem) {
-  Mat_SeqAIJTCBound              *t = static_cast<Mat_SeqAIJTCBound *>(A->spptr);
-  PetscLogDouble                  start, end;
-  std::vector<tcbound::Candidate> candidates;
-
-  PetscFunctionBegin;
-  PetscCall(PetscTime(&start));
-  t->format.reset(); // before building anew, so that the device never holds both
-  PetscCall(TCBoundMatSettingsRank(t->settings, t->bound, problem, &candidates));
-  for (std::size_t i = 0; i < candidates.size(); i++) {
-    t->format.reset();
-    t->kernel = candidates[i].kernel;
-    t->executor = candidates[i].executor;
-    t->on_device = t->executor->space() == tcbound::MemorySpace::cuda;
-    PetscCall(TCBoundUsePetscStream(*t->executor));
-    const bool  last = i + 1 == candidates.size() || candidates[i + 1].executor != t->executor;
-    std::string why_not;
-    TCBoundCallCXX(why_not = BuildCandidate(t, problem, last));
-    if (last || (t->format && !tcbound::gives_way(candidates[i], t->format->work(false, false), candidates[i + 1]))) break;
-    PetscCall(PetscInfo(A, "%s gives way to %s: %s\n", t->kernel->name().c_str(), candidates[i + 1].kernel->name().c_str(),
-                        t->format ? "it would move as much" : why_not.c_str()));
-  }
-  PetscCall(PetscTime(&end));
-  t->setup_seconds = end - start;
-  t->builds++;
-  t->nonempty_rows = 0;
-  for (PetscInt row = 0; row < A->rmap->n; row++) t->nonempty_rows += t->source.i[row + 1] > t->source.i[row];
-  PetscCall(PetscInfo(A, "Built %s for %" PetscInt_FMT " nonzeros in %g s\n", t->kernel->name().c_str(), t->source.nonzeros,
-                      (double)t->setup_seconds));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
->>>>>>> a20edd38941d6e139fdc91aaaa38d0b2958f8e9a
   Brings kernel and format up to date with the matrix: another pattern or place to run builds anew, other values refill.
   With nothing changed it costs a few comparisons.
 */
