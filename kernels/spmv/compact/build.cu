@@ -3,6 +3,7 @@
 // Rows are hashed and each slice votes for its most frequent hash. The hashes of the slices and of their exceptions are sorted
 // to number the patterns. A hash only proposes: every row is then compared with the row that represents its pattern.
 #include <algorithm>
+#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -111,19 +112,33 @@ private:
            [&](unsigned grid) { mark_remainder<<<grid, block, 0, stream_>>>(votes_.kind.data(), cut_, in_remainder_.data()); });
   }
 
-  // Guesses the grid from the offsets of the fullest of a few rows.
+  // Guesses the grid from the offsets of the fullest of a few rows, and whether values repeat from two such rows.
   template <class Offset> Grid look_at_rows(const Rows<Offset> &a) {
     std::vector<std::int32_t> best;
+    std::vector<double>       best_values;
+    bool                      repeats = false;
     for (const double place : {0.3819660113, 0.6180339887, 0.4530818394, 0.5469181606, 0.2360679775, 0.7639320225}) {
       if (a.count == 0) break;
       const auto         row = static_cast<std::int64_t>(place * static_cast<double>(a.count));
       const std::int64_t begin = algorithms_.read(a.offsets + row), length = algorithms_.read(a.offsets + row + 1) - begin;
-      if (length > longest_patterned || length <= static_cast<std::int64_t>(best.size())) continue;
-      best.resize(static_cast<std::size_t>(length));
-      executor_.copy(best.data(), MemorySpace::host, a.columns + begin, MemorySpace::cuda, best.size() * sizeof(std::int32_t));
-      for (std::int32_t &column : best) column -= static_cast<std::int32_t>(row);
+      if (length > longest_patterned || length < static_cast<std::int64_t>(best.size())) continue;
+      std::vector<std::int32_t> offsets(static_cast<std::size_t>(length));
+      std::vector<double>       values(offsets.size());
+      executor_.copy(offsets.data(), MemorySpace::host, a.columns + begin, MemorySpace::cuda,
+                     offsets.size() * sizeof(std::int32_t));
+      executor_.copy(values.data(), MemorySpace::host, a.values + begin, MemorySpace::cuda, values.size() * sizeof(double));
+      for (std::int32_t &column : offsets) column -= static_cast<std::int32_t>(row);
+      if (offsets.size() == best.size())
+        repeats =
+          repeats || (offsets == best && std::memcmp(values.data(), best_values.data(), values.size() * sizeof(double)) == 0);
+      else
+        repeats = false;
+      best = std::move(offsets);
+      best_values = std::move(values);
     }
-    return guess_grid(best);
+    Grid grid = guess_grid(best);
+    grid.repeats = repeats && choices_.allow_constant;
+    return grid;
   }
 
   // Puts the slices that a block multiplies next to each other in the grid, so that they share x in the first-level cache.

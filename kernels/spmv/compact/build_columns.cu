@@ -153,7 +153,8 @@ void build_columns(Executor &executor, Algorithms &algorithms, const Grid &grid,
   // High columns read fewer planes twice; but there must be enough of them to fill a device a few times over.
   const std::int64_t wanted = columns_per_multiprocessor * executor.device().multiprocessors;
   places.levels = choices.levels > 0 ? choices.levels : static_cast<int>(std::min<std::int64_t>(count / wanted, most_levels));
-  if (grid.stencil.shape < 0 || places.levels < fewest_levels) return;
+  const bool stacked = cut.stride != 0 || stride % slice_rows == 0; // slices lie one above the other
+  if (grid.stencil.shape < 0 || !stacked || places.levels < fewest_levels) return;
   const std::vector<std::int32_t> offsets = offsets_of_first(algorithms, section);
   const Stencil                   stencil = match_stencil(offsets, grid.plane != 0 ? grid.line : 0, stride);
   if (!(stencil == grid.stencil)) return; // the row that was looked at is not typical

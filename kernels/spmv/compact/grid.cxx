@@ -53,9 +53,11 @@ Cut cut_rows(const Grid &grid, std::int64_t rows) {
   Cut cut;
   cut.rows = rows;
   cut.shift = grid.shift;
-  if (grid.stencil.shape < 0 || grid.stride() % slice_rows == 0) return cut;
+  if (grid.stencil.shape < 0 || !grid.repeats || grid.stride() % slice_rows == 0) return cut;
+  const std::int64_t slices = (grid.stride() + cut.shift + slice_rows - 1) / slice_rows;
+  if (4 * grid.stride() < 3 * slices * slice_rows) return cut; // too much of the slices would be empty
   cut.stride = grid.stride();
-  cut.per_plane = (cut.stride + cut.shift + slice_rows - 1) / slice_rows;
+  cut.per_plane = slices;
   return cut;
 }
 

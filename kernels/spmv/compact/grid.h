@@ -10,10 +10,11 @@
 namespace tcbound::compact {
 
 struct Grid {
-  std::int64_t line = 0;  // rows from a row to its neighbour in the second direction; 0: not seen
-  std::int64_t plane = 0; // in the third; 0: not seen
-  int          shift = 0; // 0 or 1: rows that slices start early, so that most runs of x start at multiples of 16 bytes
-  Stencil      stencil;   // of the row, if it is one of those that columns are made for
+  std::int64_t line = 0;        // rows from a row to its neighbour in the second direction; 0: not seen
+  std::int64_t plane = 0;       // in the third; 0: not seen
+  int          shift = 0;       // 0 or 1: rows that slices start early, so that most runs of x start at multiples of 16 bytes
+  bool         repeats = false; // rows with equal values were seen, so that there may be constant slices
+  Stencil      stencil;         // of the row, if it is one of those that columns are made for
 
   std::int64_t stride() const { return plane != 0 ? plane : line; } // in the last direction
 };
