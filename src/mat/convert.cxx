@@ -151,10 +151,34 @@ static PetscErrorCode MatProductSetFromOptions_TCBound(Mat P) {
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode (*base_retrieve[2])(Mat); // MATSEQAIJ's, MATMPIAIJ's
+
+// The base function overwrites the values, and in PETSc 3.24.0 nothing then counts the matrix's state up.
+static PetscErrorCode MatRetrieveValues_TCBound(Mat A) {
+  PetscBool parallel;
+
+  PetscFunctionBegin;
+  PetscCall(MatIsMPIAIJTCBound(A, &parallel));
+  PetscCall((*base_retrieve[parallel])(A));
+  PetscCall(PetscObjectStateIncrease((PetscObject)A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ComposeRetrieve(Mat A, PetscBool parallel, PetscBool compose) {
+  PetscObject obj = (PetscObject)A;
+
+  PetscFunctionBegin;
+  if (!base_retrieve[parallel]) PetscCall(PetscObjectQueryFunction(obj, "MatRetrieveValues_C", &base_retrieve[parallel]));
+  PetscCall(
+    PetscObjectComposeFunction(obj, "MatRetrieveValues_C", compose ? MatRetrieveValues_TCBound : base_retrieve[parallel]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode MatTCBoundCompose(Mat A, PetscBool parallel, PetscBool compose) {
   PetscFunctionBegin;
   PetscCall(ComposeConversions(A, parallel, compose));
   PetscCall(PetscObjectComposeFunction((PetscObject)A, AnyType, compose ? MatProductSetFromOptions_TCBound : NULL));
   PetscCall(MatTCBoundComposeCOO(A, parallel, compose));
+  PetscCall(ComposeRetrieve(A, parallel, compose));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

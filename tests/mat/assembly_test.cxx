@@ -328,6 +328,7 @@ TEST_P(Assembly, ViewNamesTheKernel) {
   EXPECT_TRUE(contains(text, ours_name())) << text;
   OK(MatCreateVecs(m.ours, &x, &y));
   randomize(x, 1);
+  OK(MatTCBoundSetFormat(m.ours, "csr"));
   OK(MatMult(m.ours, x, y));
   text = view(":ascii_info");
   for (const std::string &part : {kernel, ours_name(), std::string("format: csr"), std::string("matrix bytes: ")})
@@ -340,6 +341,13 @@ TEST_P(Assembly, ViewNamesTheKernel) {
   EXPECT_TRUE(contains(text, "[0] diagonal block: " + kernel)) << text;
   text = view(":ascii_matlab"); // the entries, and nothing of ours between them
   EXPECT_FALSE(contains(text, "tcbound kernel")) << text;
+  OK(MatTCBoundSetFormat(m.ours, "auto")); // whatever that takes; on several ranks maybe more than one
+  text = view(":ascii_info");
+  EXPECT_TRUE(contains(text, "chosen at the first product")) << text;
+  OK(MatMult(m.ours, x, y));
+  text = view(":ascii_info");
+  OK(MatTCBoundGetInfo(m.ours, &info));
+  EXPECT_TRUE(contains(text, std::string("tcbound kernel: ") + info.kernel + ", format: " + info.format + ", ")) << text;
 }
 
 TEST_P(Assembly, TakesItsTypeAtAnyTime) {
