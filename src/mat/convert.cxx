@@ -176,6 +176,8 @@ static PetscErrorCode ComposeRetrieve(Mat A, PetscBool parallel, PetscBool compo
 
 PetscErrorCode MatTCBoundCompose(Mat A, PetscBool parallel, PetscBool compose) {
   PetscFunctionBegin;
+  // MatHeaderMerge() frees what is composed before it calls the type's destroy; to compose anew would leak.
+  if (!compose && !((PetscObject)A)->qlist) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(ComposeConversions(A, parallel, compose));
   PetscCall(PetscObjectComposeFunction((PetscObject)A, AnyType, compose ? MatProductSetFromOptions_TCBound : NULL));
   PetscCall(MatTCBoundComposeCOO(A, parallel, compose));
