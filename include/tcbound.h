@@ -11,7 +11,7 @@
 
 // What a matrix really runs and what that costs, summed over its ranks.
 typedef struct {
-  char           kernel[64]; // resolved name, such as spmv/csr/cuda_core; "mixed" where ranks differ
+  char           kernel[64]; // resolved name, such as spmv/csr/cuda_core; "mixed" where blocks or ranks differ
   char           format[32];
   char           backend[32];
   PetscInt64     rows, columns, nonzeros; // global

@@ -72,6 +72,8 @@ PetscErrorCode CountBytes(const Reference &r, Mat C, Result *result) {
   }
   PetscCall(MatTCBoundGetInfo(C, &info));
   result->kernel = info.kernel;
+  result->format = info.format;
+  result->backend = info.backend;
   result->matrix_bytes = info.stored_bytes;
   result->moved_bytes = info.moved_bytes;
   if (info.nonzeros != r.nonzeros)

@@ -30,9 +30,7 @@ PetscReal speed(const Scale &scale, const Result &r) {
 // Format and backend that really ran, where the library chose.
 std::string kernel_part(const Result &r, bool backend) {
   const std::string &asked = backend ? r.candidate.backend : r.candidate.format;
-  const std::size_t  first = r.kernel.find('/'), second = r.kernel.rfind('/');
-  if (asked != "auto" || first == second) return asked;
-  return "auto:" + (backend ? r.kernel.substr(second + 1) : r.kernel.substr(first + 1, second - first - 1));
+  return asked == "auto" ? "auto:" + (backend ? r.backend : r.format) : asked;
 }
 
 PetscErrorCode PrintRow(MPI_Comm comm, const Reference &a, const Scale &scale, const Result &r) {

@@ -11,7 +11,7 @@ namespace compare {
 // What one candidate did. Times in seconds, the slowest rank's.
 struct Result {
   Candidate                candidate;
-  std::string              kernel;                            // that really ran
+  std::string              kernel, format, backend;           // that really ran; "mixed" where blocks or ranks differ
   PetscReal                matrix_bytes = 0, moved_bytes = 0; // of one product, all ranks
   PetscReal                setup_time = 0, product_time = 0;
   PetscReal                product_ratio = 0, transpose_ratio = 0; // largest error / bound
