@@ -143,9 +143,28 @@ template <class T> std::int64_t scan_slices(Bench &bench, Array<T> &slice_offset
   return total;
 }
 
-class SellRunner final : public CusparseRunner {
+// A format with arrays of its own.
+class StoredRunner : public CusparseRunner {
 public:
-  explicit SellRunner(Bench &bench) : CusparseRunner(bench, CUSPARSE_SPMV_SELL_ALG1) {
+  using CusparseRunner::CusparseRunner;
+  Work work() const override {
+    const Matrix &a = bench_.matrix;
+    Work          work = csr::count_work({a.rows, a.columns_count, a.nonzeros(), 4, 4}, false, false, 0);
+    work.bytes = columns_.bytes() + values_.bytes() + offsets_.bytes() + 8 * (a.rows + a.columns_count);
+    return work;
+  }
+  std::int64_t stored_bytes() const override {
+    return CusparseRunner::stored_bytes() + columns_.bytes() + values_.bytes() + offsets_.bytes();
+  }
+
+protected:
+  Array<std::int32_t> offsets_, columns_;
+  Array<double>       values_;
+};
+
+class SellRunner final : public StoredRunner {
+public:
+  explicit SellRunner(Bench &bench) : StoredRunner(bench, CUSPARSE_SPMV_SELL_ALG1) {
     const Matrix        &a = bench.matrix;
     const std::int64_t   stored = scan_slices(bench, offsets_), slices = offsets_.size() - 1;
     cusparseSpMatDescr_t matrix = nullptr;
@@ -160,19 +179,6 @@ public:
                                              CUSPARSE_INDEX_BASE_ZERO, CUDA_R_64F));
     start(matrix, false);
   }
-  Work work() const override {
-    const Matrix &a = bench_.matrix;
-    Work          work = csr::count_work({a.rows, a.columns_count, a.nonzeros(), 4, 4}, false, false, 0);
-    work.bytes = columns_.bytes() + values_.bytes() + offsets_.bytes() + 8 * (a.rows + a.columns_count);
-    return work;
-  }
-  std::int64_t stored_bytes() const override {
-    return CusparseRunner::stored_bytes() + columns_.bytes() + values_.bytes() + offsets_.bytes();
-  }
-
-private:
-  Array<std::int32_t> offsets_, columns_;
-  Array<double>       values_;
 };
 
 // Not where padding would multiply the matrix: a row of a million entries makes 31 others as long.
@@ -186,9 +192,9 @@ std::string why_not_sell(Bench &bench) {
 #if CUSPARSE_VERSION >= 12600 // CUDA 13: cusparseSpMV takes BSR
 // BSR from CSR whose rows come in full blocks: the host makes it, block rows on all cores, since it is no part of any time but
 // this baseline's own build.
-class BsrRunner final : public CusparseRunner {
+class BsrRunner final : public StoredRunner {
 public:
-  BsrRunner(Bench &bench, int block) : CusparseRunner(bench, CUSPARSE_SPMV_BSR_ALG1), block_(block) {
+  BsrRunner(Bench &bench, int block) : StoredRunner(bench, CUSPARSE_SPMV_BSR_ALG1), block_(block) {
     const Matrix             &a = bench.matrix;
     const std::int64_t        rows = a.rows / block, blocks = a.nonzeros() / block / block;
     std::vector<std::int32_t> offsets(static_cast<std::size_t>(rows) + 1);
@@ -210,15 +216,6 @@ public:
                                        CUSPARSE_INDEX_BASE_ZERO, CUDA_R_64F, CUSPARSE_ORDER_ROW));
     start(matrix, false);
   }
-  Work work() const override {
-    const Matrix &a = bench_.matrix;
-    Work          work = csr::count_work({a.rows, a.columns_count, a.nonzeros(), 4, 4}, false, false, 0);
-    work.bytes = columns_.bytes() + values_.bytes() + offsets_.bytes() + 8 * (a.rows + a.columns_count);
-    return work;
-  }
-  std::int64_t stored_bytes() const override {
-    return CusparseRunner::stored_bytes() + columns_.bytes() + values_.bytes() + offsets_.bytes();
-  }
 
 private:
   void fill(const Matrix &a, std::int64_t r, const std::int32_t *offsets, std::int32_t *columns, double *values) const {
@@ -231,9 +228,7 @@ private:
     }
   }
 
-  int                 block_;
-  Array<std::int32_t> offsets_, columns_;
-  Array<double>       values_;
+  int block_;
 };
 #endif
 
