@@ -71,6 +71,7 @@ struct Columns {
   Stencil                   stencil;
   int                       entries = 0; // of the stencil
   std::array<double, slots> values = {};
+  bool                      finite = true; // the values
   Array<Column>             columns;
   Array<Partial>            partials; // as the section's, with slots in place of entries
   Array<std::int32_t>       rest;     // numbers of the slices that are in no column

@@ -1,5 +1,6 @@
 // What is done with a compact matrix in device memory besides building and multiplying: new values, the CSR again, its diagonal.
 #include <algorithm>
+#include <cmath>
 
 #include "cuda/error.h"
 #include "device_matrix.h"
@@ -187,6 +188,8 @@ void read_hot_segments(Executor &executor, Section &section) {
   for (std::size_t i = 0; k < section.columns.entries; ++i)
     for (int j = 0; j < section.hot_segments[i].count; ++j, ++k)
       section.columns.values[section.columns.stencil.slot[static_cast<std::size_t>(k)]] = section.hot_segments[i].values[j];
+  const auto &values = section.columns.values;
+  section.columns.finite = std::all_of(values.begin(), values.end(), [](double value) { return std::isfinite(value); });
 }
 
 bool refill(Executor &executor, DeviceMatrix &matrix, const double *values) {

@@ -20,7 +20,8 @@
 // not. So one odd row costs one row. Every value is recovered bit for bit.
 //
 // The entries of a row in a slice are always added up from the first to the last in one fused multiply-add each, so its result
-// does not depend on whether the slice is constant or explicit, nor on whether the row is partial or an exception.
+// does not depend on whether the slice is constant or explicit, nor on whether the row is partial or an exception (but for the sign
+// of a sum that has underflowed to zero).
 //
 // SELL: M. Kreutzer, G. Hager, G. Wellein, H. Fehske, A. R. Bishop, "A unified sparse matrix data format for efficient general
 // sparse matrix-vector multiplication on modern processors with wide SIMD units", SIAM J. Sci. Comput. 36 (2014).

@@ -3,7 +3,6 @@
 // Device code of cuda_core.cu: one warp multiplies a column of slices, two neighbouring rows a lane. For .cu files only.
 
 #include <algorithm>
-#include <cmath>
 
 #include "columns.h"
 
@@ -21,8 +20,8 @@ struct ColumnsView {
 };
 
 ColumnsView view_of(const Columns &columns) {
-  ColumnsView view = {columns.columns.data(), columns.count(), columns.partials.data(), columns.stencil.stride, {}, true, {}};
-  view.finite = std::all_of(columns.values.begin(), columns.values.end(), [](double value) { return std::isfinite(value); });
+  ColumnsView view = {
+    columns.columns.data(), columns.count(), columns.partials.data(), columns.stencil.stride, {}, columns.finite, {}};
   std::copy(columns.stencil.centers.begin(), columns.stencil.centers.end(), view.centers);
   std::copy(columns.values.begin(), columns.values.end(), view.values);
   return view;
