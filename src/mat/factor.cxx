@@ -225,7 +225,7 @@ static PetscErrorCode KeepOrderings(Mat F, FactorOps *ops, IS row, IS col, const
   ops->row = row;
   ops->col = col;
   ops->symbolic_info = *info;
-  PetscCall(ISEqual(row, col, &same));
+  PetscCall(ISEqualUnsorted(row, col, &same)); // ISEqual() would sort them first
   if (same) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GetDeviceVectors(F, ops));
   PetscCall(VecScatterCreate(ops->device_x, col, ops->device_b, row, &ops->from_col_to_row));
