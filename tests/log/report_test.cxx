@@ -19,6 +19,7 @@ ReportRow make_row(const char *event, const char *label, const char *kernel, Mem
   row.ranks = 2;
   row.calls_min = 90;
   row.calls_max = 100;
+  row.calls_timed = 90;
   row.seconds_min = 0.5e-3;
   row.seconds_median = 1e-3;
   row.seconds_total_min = 0.08;
