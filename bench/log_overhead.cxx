@@ -74,17 +74,22 @@ double MedianOverhead(const Timing &timing, int log) {
   return median(overheads);
 }
 
+// A kernel's lines are told apart by the log that ran.
 PetscErrorCode Report(const Options &options, const Timing &timing, Line line) {
+  const std::string kernel = line.kernel;
+
   PetscFunctionBeginUser;
   line.repeats = options.repeats;
+  line.op += " with a log";
   for (int log = 0; log < LOGS; log++) {
     nlohmann::json extra = {{"log", log_names[log]}, {"iterations", options.iterations}};
+    line.kernel = kernel + ", " + log_names[log];
     line.time_us = median(timing.microseconds[log]);
-    PetscCall(PetscPrintf(PETSC_COMM_SELF, "%-12s %-20s %-26s %-26s %9.3f us", line.name.c_str(), line.op.c_str(),
-                          line.kernel.c_str(), log_names[log], line.time_us));
+    PetscCall(PetscPrintf(PETSC_COMM_SELF, "%-12s %-30s %-50s %9.3f us", line.name.c_str(), line.op.c_str(),
+                          line.kernel.c_str(), line.time_us));
     if (log > 0) {
       const double overhead = MedianOverhead(timing, log);
-      line.baseline = log_names[log - 1];
+      line.baseline = kernel + ", " + log_names[log - 1];
       line.baseline_time_us = median(timing.microseconds[log - 1]);
       extra["overhead"] = overhead;
       PetscCall(PetscPrintf(PETSC_COMM_SELF, " %+7.2f %% over %s", 100 * overhead, log_names[log - 1]));

@@ -168,10 +168,10 @@ std::string counters_line(const ReportRow &row) {
   const auto known = [](const char *pattern, double value) {
     return std::isfinite(value) ? format_number(pattern, value) : std::string("?");
   };
-  return known("%.4g", row.counts.dram_bytes() * 1e-6) + " MB from and to DRAM, " + known("%.3f", measured_bytes_ratio(row)) +
-         " of those counted; " + known("%.4g", row.counts.l2_bytes * 1e-6) + " MB asked of L2; " +
-         known("%.3f", measured_flops_ratio(row)) + " of the useful FLOPs; " + known("%.4g", row.counts.mma_instructions) +
-         " DMMA instructions";
+  return "measured: " + known("%.4g", row.counts.dram_bytes() * 1e-6) + " MB from and to DRAM, " +
+         known("%.3f", measured_bytes_ratio(row)) + " of those counted; " + known("%.4g", row.counts.l2_bytes * 1e-6) +
+         " MB of L2; " + known("%.3f", measured_flops_ratio(row)) + " of the useful FLOPs; " +
+         known("%.4g", row.counts.mma_instructions) + " DMMA instructions";
 }
 
 // The lines below the ceilings: what the figures above rest on.
@@ -188,7 +188,7 @@ std::string notes(const Report &report) {
     add("-mat_tcbound_compare: " + count(report.compare.products) + " extra products and " + count(report.compare.checks) +
         " comparisons of results took " + format_number("%.3g", report.compare.seconds) + " s of the slowest rank.");
   if (report.counter_seconds > 0)
-    add("-tcbound_counters: lines with # are measured, one call of each kernel, repeated before its first; this took " +
+    add("-tcbound_counters: lines with # are of one call, repeated before the kernel's first; this took " +
         format_number("%.3g", report.counter_seconds) + " s of the slowest rank.");
   for (const std::string &note : report.counter_notes) add("-tcbound_counters: " + note + ".");
   return text;

@@ -359,7 +359,7 @@ TEST_F(LogCounters, OneCallOfEachRowIsMeasured) {
   const std::string table = view(PETSC_VIEWER_DEFAULT);
   if (world_rank()) return;
   EXPECT_EQ(count(table, "of the useful FLOPs"), 1) << table;
-  EXPECT_EQ(count(table, "\n-tcbound_counters: lines with # are measured"), 1) << table;
+  EXPECT_EQ(count(table, "\n-tcbound_counters: lines with # are of one call"), 1) << table;
 }
 
 // One rank lacks a counter: its sum is unknown, the others are not.
