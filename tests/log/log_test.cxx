@@ -4,6 +4,8 @@
 #include <petscviewer.h>
 #include <tcbound.h>
 
+#include <petsc/private/logimpl.h>
+
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -282,6 +284,31 @@ TEST(Log, OnADeviceABeginWithoutEndIsForgotten) {
   EXPECT_EQ(cuda.ended, 32 + (104 - 32) / 8);
   tcbound_log->queues.erase(&cuda);
 }
+
+#if PETSC_VERSION_GE(3, 26, 0) && PetscDefined(USE_LOG) && PetscDefined(HAVE_DEVICE)
+// What PETSc's meter moves between Begin and End belongs to the row, and nothing while PETSc logs no energy.
+TEST(Log, JoulesAreThoseOfThePetscMeter) {
+  TCBoundLogRow row = row_of("metered");
+  for (const bool metered : {false, true}) {
+    PetscLogGpuEnergyFlag = metered ? PETSC_TRUE : PETSC_FALSE;
+    for (int i = 0; i < 2; ++i) {
+      petsc_genergy += 100; // someone else's
+      ASSERT_EQ(TCBoundLogEnergyBegin(row), PETSC_SUCCESS);
+      if (metered) petsc_genergy += 1 + world_rank();
+      call(row, 1.0);
+      ASSERT_EQ(TCBoundLogEnergyEnd(row), PETSC_SUCCESS);
+    }
+    const int    size = world_size();
+    const double joules = find(reduced(), "metered").joules_per_call;
+    if (metered)
+      EXPECT_EQ(joules, size + size * (size - 1) / 2);
+    else
+      EXPECT_TRUE(std::isnan(joules));
+  }
+  PetscLogGpuEnergyFlag = PETSC_FALSE;
+  petsc_genergy = 0;
+}
+#endif
 
 TEST(Log, ApplicationsMaySwitchItOffForAWhile) {
   TCBoundLogRow row = row_of("paused");
