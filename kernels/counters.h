@@ -33,8 +33,8 @@ public:
   // must do the same each time. Everything that the device does meanwhile is counted, so that it is waited for before and after.
   virtual Counts measure(const std::function<void()> &work) = 0;
 
-  // What the device or its library could not count, in words; empty if all is there.
-  virtual std::string missing() const = 0;
+  // What the device or its library cannot count, in sentences; more may be known after a measurement.
+  virtual std::vector<std::string> missing() const = 0;
 };
 
 // Of the executor's device. Error(unsupported) says why there are none: no library, a driver that forbids them.

@@ -6,6 +6,7 @@
 #endif
 #include "error.h"
 
+#include <algorithm>
 #include <exception>
 
 namespace tcbound {
@@ -46,11 +47,12 @@ const std::vector<std::vector<Counter>> &counter_groups() {
 // What the host's side of CUPTI knows of a chip; no device is needed.
 class Chip {
 public:
-  Chip(const std::string &name, const std::vector<std::uint8_t> *availability) {
+  // availability: what this very device's driver offers; empty: all that such chips have.
+  Chip(const std::string &name, const std::vector<std::uint8_t> &availability) : name_(name), availability_(availability) {
     TCBOUND_CUPTI_ARGUMENTS(Profiler_Host_Initialize, arguments);
     arguments.profilerType = CUPTI_PROFILER_TYPE_RANGE_PROFILER;
-    arguments.pChipName = name.c_str();
-    arguments.pCounterAvailabilityImage = availability ? availability->data() : nullptr;
+    arguments.pChipName = name_.c_str();
+    arguments.pCounterAvailabilityImage = availability_.empty() ? nullptr : availability_.data();
     cupti_.check(cupti_.ProfilerHostInitialize(&arguments), "ProfilerHostInitialize");
     host_ = arguments.pHostObject;
   }
@@ -112,8 +114,10 @@ public:
   }
 
 private:
-  const Cupti                &cupti_ = Cupti::get();
-  CUpti_Profiler_Host_Object *host_ = nullptr;
+  const Cupti                    &cupti_ = Cupti::get();
+  const std::string               name_;
+  const std::vector<std::uint8_t> availability_;
+  CUpti_Profiler_Host_Object     *host_ = nullptr;
 };
 
 // A group as a chip can count it.
@@ -121,11 +125,13 @@ struct Group {
   std::unique_ptr<Chip>     chip;
   std::vector<Count>        values;
   std::vector<const char *> metrics;
+  std::vector<std::string>  meanings;
   std::vector<std::uint8_t> image;
   std::size_t               passes = 0;
+  bool                      failed = false;
 };
 
-std::vector<Group> make_groups(const std::string &chip, const std::vector<std::uint8_t> *availability,
+std::vector<Group> make_groups(const std::string &chip, const std::vector<std::uint8_t> &availability,
                                std::vector<std::string> &missing) {
   std::vector<Group> groups;
   for (const std::vector<Counter> &counters : counter_groups()) {
@@ -138,6 +144,7 @@ std::vector<Group> make_groups(const std::string &chip, const std::vector<std::u
       if (name) {
         group.values.push_back(counter.value);
         group.metrics.push_back(name);
+        group.meanings.push_back(counter.meaning);
       } else {
         missing.push_back(counter.meaning);
       }
@@ -258,6 +265,12 @@ CUcontext current_context() {
   return context;
 }
 
+std::string list(const std::vector<std::string> &words) {
+  std::string text;
+  for (const std::string &word : words) text += (text.empty() ? "" : ", ") + word;
+  return text;
+}
+
 class CudaCounters final : public Counters {
 public:
   CudaCounters() : context_(current_context()) {
@@ -270,8 +283,11 @@ public:
       TCBOUND_CUPTI_ARGUMENTS(Device_GetChipName, name);
       name.deviceIndex = static_cast<std::size_t>(device);
       cupti_.check(cupti_.DeviceGetChipName(&name), "DeviceGetChipName");
-      const std::vector<std::uint8_t> available = availability();
-      groups_ = make_groups(name.pChipName, &available, missing_);
+      std::vector<std::string> lacking;
+      groups_ = make_groups(name.pChipName, availability(), lacking);
+      if (groups_.empty())
+        throw Error(ErrorCode::unsupported, std::string("CUPTI has no counter of ours on ") + name.pChipName);
+      if (!lacking.empty()) missing_.push_back("this chip does not count " + list(lacking));
     } catch (...) {
       finish();
       throw;
@@ -289,18 +305,22 @@ public:
     work();
     for (Group &group : groups_) {
       TCBOUND_CUDA(cudaDeviceSynchronize());
-      Session                   session(context_);
-      const std::vector<double> values = session.run(group, work);
-      for (std::size_t i = 0; i < values.size(); ++i) counts.*group.values[i] = values[i];
+      try {
+        Session                   session(context_);
+        const std::vector<double> values = session.run(group, work);
+        for (std::size_t i = 0; i < values.size(); ++i) counts.*group.values[i] = values[i];
+      } catch (const Error &e) {
+        if (e.code() != ErrorCode::unsupported || &group == &groups_[0]) throw;
+        missing_.push_back(list(group.meanings) + " cannot be counted: " + e.what());
+        group.failed = true;
+      }
     }
+    groups_.erase(std::remove_if(groups_.begin(), groups_.end(), [](const Group &group) { return group.failed; }),
+                  groups_.end());
     return counts;
   }
 
-  std::string missing() const override {
-    std::string text;
-    for (const std::string &one : missing_) text += (text.empty() ? "this chip does not count " : ", ") + one;
-    return text;
-  }
+  std::vector<std::string> missing() const override { return missing_; }
 
 private:
   void check_supported(int device) const {
@@ -350,7 +370,7 @@ std::unique_ptr<Counters> make_cuda_counters(Executor &executor) {
 
 CounterPlan plan_counters(const std::string &chip) {
   CounterPlan plan;
-  for (const Group &group : make_groups(chip, nullptr, plan.missing)) {
+  for (const Group &group : make_groups(chip, {}, plan.missing)) {
     plan.metrics.insert(plan.metrics.end(), group.metrics.begin(), group.metrics.end());
     plan.passes += group.passes;
   }

@@ -13,8 +13,6 @@ static PetscErrorCode TCBoundLogGetCounters(tcbound::Executor &executor, tcbound
     tcbound_log->counters_tried = PETSC_TRUE;
     try {
       tcbound_log->counters = tcbound::make_cuda_counters(executor);
-      const std::string missing = tcbound_log->counters->missing();
-      if (!missing.empty()) tcbound_log->counter_notes.insert(missing);
     } catch (const tcbound::Error &e) {
       if (e.code() != tcbound::ErrorCode::unsupported) SETERRQ(PETSC_COMM_SELF, TCBoundErrorCode(e), "%s", e.what());
       tcbound_log->counter_notes.insert(std::string("nothing is measured: ") + e.what());
@@ -44,6 +42,7 @@ PetscErrorCode TCBoundLogCount(TCBoundLogRow row, tcbound::Executor &executor, c
     row->counts = counters->measure(run);
     row->counted_work = work;
     row->counted = true;
+    for (const std::string &missing : counters->missing()) tcbound_log->counter_notes.insert(missing);
   } catch (const tcbound::Error &e) {
     if (e.code() != tcbound::ErrorCode::unsupported) SETERRQ(PETSC_COMM_SELF, TCBoundErrorCode(e), "%s", e.what());
     tcbound_log->counter_notes.insert(row->kernel + " is not measured: " + e.what());

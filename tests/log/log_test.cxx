@@ -338,7 +338,8 @@ public:
     if (!failure.empty()) throw tcbound::Error(tcbound::ErrorCode::unsupported, failure);
     return counts;
   }
-  std::string missing() const override { return {}; }
+  std::vector<std::string> lacks;
+  std::vector<std::string> missing() const override { return lacks; }
 };
 
 class LogCounters : public testing::Test {
@@ -392,11 +393,14 @@ TEST_F(LogCounters, OneCallOfEachRowIsMeasured) {
 // One rank lacks a counter: its sum is unknown, the others are not.
 TEST_F(LogCounters, WhatARankCannotCountIsUnknown) {
   TCBoundLogRow row = row_of("partly measured");
+  counters->lacks = {"this chip does not count bytes asked of L2", "this one neither"};
   counters->counts.dram_read_bytes = 1;
   if (world_rank() == 0) counters->counts.dram_write_bytes = 1;
   ASSERT_EQ(TCBoundLogCount(row, device, work, [] {}), PETSC_SUCCESS);
   call(row, 1.0);
-  const auto r = find(reduced(), "partly measured");
+  const auto report = reduced();
+  const auto r = find(report, "partly measured");
+  EXPECT_EQ(report.counter_notes, counters->lacks);
   EXPECT_EQ(r.counts.dram_read_bytes, world_size());
   EXPECT_EQ(std::isnan(r.counts.dram_write_bytes), world_size() > 1);
   EXPECT_TRUE(std::isnan(r.counts.l2_bytes));

@@ -15,7 +15,7 @@ public:
     *runs_ += 3;
     return {};
   }
-  std::string missing() const override { return {}; }
+  std::vector<std::string> missing() const override { return {}; }
 
 private:
   int *runs_;
