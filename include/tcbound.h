@@ -46,6 +46,9 @@ PETSC_EXTERN PetscErrorCode MatTCBoundCheckKernel(Mat A, const char kernel[], Pe
 // ranks that share a device take turns and it counts once. Collective; measured at the first call and kept.
 PETSC_EXTERN PetscErrorCode TCBoundGetBandwidth(MPI_Comm comm, PetscMemType memtype, PetscLogDouble *bytes_per_second);
 
+// Switches tcbound's part of -log_view off and on again, for calls that it is not to have. Logically collective.
+PETSC_EXTERN PetscErrorCode TCBoundSetLog(PetscBool log);
+
 // Whether this process can use a CUDA device with tcbound; if not, *why_not (may be NULL) says what is missing. Not collective.
 PETSC_EXTERN PetscErrorCode TCBoundHasDevice(PetscBool *has, const char *why_not[]);
 

@@ -135,6 +135,10 @@ PETSC_INTERN PetscErrorCode MatTCBoundDenseProductSetFromOptions(Mat C);
 PETSC_INTERN PetscErrorCode MatSeqAIJTCBoundGetLogRow(Mat A, TCBoundMatOp op, const tcbound::Kernel &kernel,
                                                       const tcbound::Format &format, TCBoundLogRow *kept, TCBoundLogRow *row);
 
+// With -tcbound_counters, before the first call of that row: repeats the product on the same input into scratch memory.
+PETSC_INTERN PetscErrorCode MatSeqAIJTCBoundCount(Mat A, const tcbound::Kernel &kernel, tcbound::Format &format,
+                                                  const tcbound::Product &product, TCBoundLogRow row);
+
 // compare.cxx: around the matrix's own product, runs the other kernels on the same input (-mat_tcbound_compare). in_place: the
 // product overwrites the vector that it adds to.
 PETSC_INTERN PetscErrorCode MatSeqAIJTCBoundCompareBefore(Mat A, TCBoundMatOp op, const tcbound::Product &product,
