@@ -30,7 +30,15 @@ struct TCBoundMatSettings {
   bool operator!=(const TCBoundMatSettings &o) const { return !(*this == o); }
 };
 
-enum TCBoundMatOp { TCBOUND_MULT, TCBOUND_MULT_ADD, TCBOUND_MULT_TRANSPOSE, TCBOUND_MULT_TRANSPOSE_ADD, TCBOUND_MAT_OPS };
+enum TCBoundMatOp {
+  TCBOUND_MULT,
+  TCBOUND_MULT_ADD,
+  TCBOUND_MULT_TRANSPOSE,
+  TCBOUND_MULT_TRANSPOSE_ADD,
+  TCBOUND_MULT_DENSE,
+  TCBOUND_TRANSPOSE_MULT_DENSE,
+  TCBOUND_MAT_OPS
+};
 
 // The CSR that a format was built from. Another matrix, pattern state, size or index array means another pattern; another
 // object state or value array means new values. The matrix counts because MatHeaderReplace() hands a format, with its source,
@@ -119,6 +127,9 @@ PETSC_INTERN PetscErrorCode MatMultAdd_SeqAIJTCBound(Mat A, Vec x, Vec y, Vec z)
 PETSC_INTERN PetscErrorCode MatMultTranspose_SeqAIJTCBound(Mat A, Vec x, Vec y);
 PETSC_INTERN PetscErrorCode MatMultTransposeAdd_SeqAIJTCBound(Mat A, Vec x, Vec y, Vec z);
 PETSC_INTERN PetscErrorCode MatGetDiagonal_SeqAIJTCBound(Mat A, Vec d);
+
+// dense_product.cxx: takes the product if it is one of a seqaijtcbound matrix or its transpose with a dense one.
+PETSC_INTERN PetscErrorCode MatTCBoundDenseProductSetFromOptions(Mat C);
 
 // The row of one of the matrix's kernels in the log, kept in *kept; *row is NULL when no log is wanted.
 PETSC_INTERN PetscErrorCode MatSeqAIJTCBoundGetLogRow(Mat A, TCBoundMatOp op, const tcbound::Kernel &kernel,

@@ -3,7 +3,8 @@
 
 #include <petscdevice.h>
 
-static const char *const EventNames[TCBOUND_MAT_OPS] = {"MatMult", "MatMultAdd", "MatMultTranspose", "MatMultTrAdd"};
+static const char *const EventNames[TCBOUND_MAT_OPS] = {"MatMult",      "MatMultAdd",    "MatMultTranspose",
+                                                        "MatMultTrAdd", "MatMatMultNum", "MatTrnMatMultNum"};
 
 // The states by which changes of the matrix are noticed. Every product asks, so fields are read directly.
 static PetscErrorCode GetSource(Mat A, TCBoundMatSource *source) {
