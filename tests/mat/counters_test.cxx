@@ -150,10 +150,11 @@ protected:
 TEST_P(GpuCountersOfProducts, AreReadOncePerRowAndLeaveResultsAlone) {
   option("-mat_tcbound_backend", GetParam());
   option("-mat_tcbound_compare", "true");
-  make("counted", 20011, 15013);
+  const std::string name = std::string("counted beside ") + GetParam(); // rows stay from test to test
+  make(name.c_str(), 20011, 15013);
   expect_right_products();
   std::vector<std::string> notes;
-  const auto               rows = rows_of("counted", &notes);
+  const auto               rows = rows_of(name.c_str(), &notes);
   EXPECT_GE(rows.size(), 8U);
   destroy_matrices();
   for (const auto &note : notes)
