@@ -48,6 +48,9 @@ PETSC_EXTERN PetscErrorCode VecTCBoundGetBackend(Vec v, const char *kernel[]);
 // Whether a vector's operations are tcbound's (VecGetType() gives the name of PETSc's type beneath). Not collective.
 PETSC_EXTERN PetscErrorCode VecIsTCBound(Vec v, PetscBool *is);
 
+// Gives a vector of PETSc's standard or CUDA type tcbound's operations in place; it keeps its values and ghost points. Collective.
+PETSC_EXTERN PetscErrorCode VecTCBoundConvert(Vec v);
+
 // Names of all kernels of an operation ("spmv") that this build lists, in a fixed order. Not collective.
 PETSC_EXTERN PetscErrorCode TCBoundGetKernels(const char op[], PetscInt *n, const char *const *names[]);
 

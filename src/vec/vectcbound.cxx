@@ -250,6 +250,42 @@ PetscErrorCode VecIsTCBound(Vec v, PetscBool *is) {
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/*@
+  VecTCBoundConvert - Gives a vector of PETSc's standard or CUDA type tcbound's operations, in place
+
+  Collective
+
+  Input Parameter:
+. v - a `VECSEQ`, `VECMPI`, `VECSEQCUDA` or `VECMPICUDA`; its options decide about the backend
+
+  Level: intermediate
+
+  Note:
+  The vector keeps its values and all that belongs to it, such as the ghost points of `VecCreateGhost()`, which `VecSetType()` would
+  throw away.
+
+.seealso: `VECTCBOUND`, `VecIsTCBound()`
+@*/
+PetscErrorCode VecTCBoundConvert(Vec v) {
+  TCBoundVecSettings settings;
+  PetscBool          ours, known, device;
+
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(v, VEC_CLASSID, 1);
+  PetscCall(VecIsTCBound(v, &ours));
+  if (ours) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)v, &known, VECSEQ, VECMPI, VECSEQCUDA, VECMPICUDA, ""));
+  PetscCheck(known, PetscObjectComm((PetscObject)v), PETSC_ERR_SUP, "A vector of type %s cannot become one of tcbound's",
+             ((PetscObject)v)->type_name ? ((PetscObject)v)->type_name : "(none)");
+  PetscCall(TCBoundVecSettingsFromOptions(settings, v));
+  PetscCall(TCBoundVecSettingsUseDevice(settings, &device));
+  if (device && !IsCUDA(v)) PetscCall(VecSetType(v, VECCUDA)); // in place
+  PetscCall(ComposeState(v, settings));
+  InstallOps(v);
+  if (!device && IsCUDA(v)) PetscCall(VecBindToCPU(v, PETSC_TRUE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode GetSettings(Vec v, TCBoundVecSettings *settings) {
   Vec_TCBound *t;
   PetscBool    ours;
