@@ -5,9 +5,10 @@
 // tcbound: PETSc matrices that move as few bytes as they can and report where each of their kernels stands on the roofline.
 // Real double scalars; PetscInt of either width.
 
-#define MATAIJTCBOUND "aijtcbound"       // seqaijtcbound on one rank, mpiaijtcbound on several
-#define MATSEQAIJTCBOUND "seqaijtcbound" // a MATSEQAIJ whose products run on tcbound's kernels
-#define MATMPIAIJTCBOUND "mpiaijtcbound" // a MATMPIAIJ whose two blocks are MATSEQAIJTCBOUND
+#define MATAIJTCBOUND "aijtcbound"         // seqaijtcbound on one rank, mpiaijtcbound on several
+#define MATSEQAIJTCBOUND "seqaijtcbound"   // a MATSEQAIJ whose products run on tcbound's kernels
+#define MATMPIAIJTCBOUND "mpiaijtcbound"   // a MATMPIAIJ whose two blocks are MATSEQAIJTCBOUND
+#define MATSTENCILTCBOUND "stenciltcbound" // the matrix of a DMDA by its stencil's coefficients, without indices
 
 // What a matrix really runs and what that costs, summed over its ranks.
 typedef struct {
