@@ -5,9 +5,10 @@
 // tcbound: PETSc matrices that move as few bytes as they can and report where each of their kernels stands on the roofline.
 // Real double scalars; PetscInt of either width.
 
-#define MATAIJTCBOUND "aijtcbound"       // seqaijtcbound on one rank, mpiaijtcbound on several
-#define MATSEQAIJTCBOUND "seqaijtcbound" // a MATSEQAIJ whose products run on tcbound's kernels
-#define MATMPIAIJTCBOUND "mpiaijtcbound" // a MATMPIAIJ whose two blocks are MATSEQAIJTCBOUND
+#define MATAIJTCBOUND "aijtcbound"         // seqaijtcbound on one rank, mpiaijtcbound on several
+#define MATSEQAIJTCBOUND "seqaijtcbound"   // a MATSEQAIJ whose products run on tcbound's kernels
+#define MATMPIAIJTCBOUND "mpiaijtcbound"   // a MATMPIAIJ whose two blocks are MATSEQAIJTCBOUND
+#define MATSTENCILTCBOUND "stenciltcbound" // the matrix of a DMDA by its stencil's coefficients, without indices
 
 #define VECTCBOUND "tcbound"       // seqtcbound on one rank, mpitcbound on several
 #define VECSEQTCBOUND "seqtcbound" // a VECSEQCUDA, or a VECSEQ without a device, whose operations run on tcbound's kernels

@@ -1,5 +1,6 @@
 // The type seqaijtcbound: a MATSEQAIJ whose products run on tcbound's kernels.
 #include "aijtcbound.h"
+#include "stenciltcbound.h"
 
 static struct _MatOps base_ops;
 static PetscBool      base_ops_known = PETSC_FALSE;
@@ -170,6 +171,7 @@ PetscErrorCode MatTCBoundRegisterAll(void) {
   PetscCall(MatRegisterRootName(MATAIJTCBOUND, MATSEQAIJTCBOUND, MATMPIAIJTCBOUND));
   PetscCall(MatRegister(MATSEQAIJTCBOUND, MatCreate_SeqAIJTCBound));
   PetscCall(MatRegister(MATMPIAIJTCBOUND, MatCreate_MPIAIJTCBound));
+  PetscCall(MatRegister(MATSTENCILTCBOUND, MatCreate_StencilTCBound));
   PetscCall(MatSeqAIJRegister(MATSEQAIJTCBOUND, MatConvert_SeqAIJ_SeqAIJTCBound));
   PetscCall(MatTCBoundRegisterFactors());
   PetscFunctionReturn(PETSC_SUCCESS);
