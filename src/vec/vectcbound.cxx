@@ -113,6 +113,25 @@ PetscErrorCode VecTCBoundAdopt(Vec v, Vec like) {
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+// The local form of a vector with ghost points is an array on the host, which PETSc keeps in step with nothing: such a vector stays
+// there.
+static PetscErrorCode UseDevice(Vec v, const TCBoundVecSettings &settings, PetscBool *device) {
+  PetscBool ghosted = PETSC_FALSE;
+  Vec       local;
+
+  PetscFunctionBegin;
+  PetscCall(TCBoundVecSettingsUseDevice(settings, device));
+  if (!*device || IsCUDA(v) || !IsParallel(v)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(VecGhostGetLocalForm(v, &local));
+  ghosted = local ? PETSC_TRUE : PETSC_FALSE;
+  PetscCall(VecGhostRestoreLocalForm(v, &local));
+  PetscCheck(!ghosted || settings.backend == "auto", PetscObjectComm((PetscObject)v), PETSC_ERR_SUP,
+             "-vec_tcbound_backend %s: a vector with ghost points lives on the host; auto and host leave it there",
+             settings.backend.c_str());
+  if (ghosted) *device = PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 // Takes other settings, and with them to the memory that they ask for.
 static PetscErrorCode ApplySettings(Vec v, const TCBoundVecSettings &settings) {
   Vec_TCBound *t;
@@ -121,7 +140,7 @@ static PetscErrorCode ApplySettings(Vec v, const TCBoundVecSettings &settings) {
   PetscFunctionBegin;
   PetscCall(VecTCBoundGetState(v, &t));
   if (t->settings == settings) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(TCBoundVecSettingsUseDevice(settings, &device));
+  PetscCall(UseDevice(v, settings, &device));
   PetscCall(ComposeState(v, settings)); // duplicates keep theirs
   if (IsCUDA(v)) {
     PetscCall(VecBindToCPU(v, device ? PETSC_FALSE : PETSC_TRUE));
@@ -262,7 +281,7 @@ PetscErrorCode VecIsTCBound(Vec v, PetscBool *is) {
 
   Note:
   The vector keeps its values and all that belongs to it, such as the ghost points of `VecCreateGhost()`, which `VecSetType()` would
-  throw away.
+  throw away. A vector with ghost points stays on the host, where its local form is.
 
 .seealso: `VECTCBOUND`, `VecIsTCBound()`
 @*/
@@ -278,7 +297,7 @@ PetscErrorCode VecTCBoundConvert(Vec v) {
   PetscCheck(known, PetscObjectComm((PetscObject)v), PETSC_ERR_SUP, "A vector of type %s cannot become one of tcbound's",
              ((PetscObject)v)->type_name ? ((PetscObject)v)->type_name : "(none)");
   PetscCall(TCBoundVecSettingsFromOptions(settings, v));
-  PetscCall(TCBoundVecSettingsUseDevice(settings, &device));
+  PetscCall(UseDevice(v, settings, &device));
   if (device && !IsCUDA(v)) PetscCall(VecSetType(v, VECCUDA)); // in place
   PetscCall(ComposeState(v, settings));
   InstallOps(v);

@@ -485,8 +485,15 @@ TEST_P(Vectors, HaveGhosts) {
   end = begin + mine;
   ghosts[0] = end % (20 * world_size());
   OK(VecCreateGhost(PETSC_COMM_WORLD, mine, PETSC_DETERMINE, 1, ghosts, &v));
+  if (on_device()) { // the local form is on the host
+    EXPECT_TRUE(contains(message_of([&] { return VecTCBoundConvert(v); }), "a vector with ghost points lives on the host"));
+    option("-vec_tcbound_backend", "auto");
+  }
   OK(VecTCBoundConvert(v));
   EXPECT_TRUE(is_ours(v));
+  const char *kernel;
+  OK(VecTCBoundGetBackend(v, &kernel));
+  EXPECT_EQ(std::string(kernel), "scale/array/host");
   randomize(v, 19);
   OK(VecDuplicate(v, &copy));
   EXPECT_TRUE(is_ours(copy));
