@@ -28,16 +28,6 @@ static PetscBool IsBound(Vec v) {
 
 const struct _VecOps *VecTCBoundBaseOps(Vec v) { return &base_ops[IsCUDA(v)][IsCUDA(v) && IsBound(v)][IsParallel(v)]; }
 
-PetscErrorCode VecTCBoundGetState(Vec v, Vec_TCBound **t) {
-  PetscContainer container;
-
-  PetscFunctionBegin;
-  PetscCall(PetscObjectQuery((PetscObject)v, StateKey, (PetscObject *)&container));
-  PetscCheck(container, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The vector has tcbound's operations but not its state");
-  PetscCall(PetscContainerGetPointer(container, t));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode ComposeState(Vec v, const TCBoundVecSettings &settings) {
   const char    *name = ((PetscObject)v)->name ? ((PetscObject)v)->name : ((PetscObject)v)->prefix;
   Vec_TCBound   *t = NULL;
@@ -55,6 +45,20 @@ static PetscErrorCode ComposeState(Vec v, const TCBoundVecSettings &settings) {
   PetscCall(PetscObjectCompose((PetscObject)v, StateKey, (PetscObject)container));
   PetscCall(PetscContainerDestroy(&container));
   PetscCall(TCBoundVecChooseKernels(t));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+// A vector to which someone has copied the table of operations alone gets the settings that are the default.
+PetscErrorCode VecTCBoundGetState(Vec v, Vec_TCBound **t) {
+  PetscContainer container;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectQuery((PetscObject)v, StateKey, (PetscObject *)&container));
+  if (!container) {
+    PetscCall(ComposeState(v, TCBoundVecSettings()));
+    PetscCall(PetscObjectQuery((PetscObject)v, StateKey, (PetscObject *)&container));
+  }
+  PetscCall(PetscContainerGetPointer(container, t));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -194,7 +198,7 @@ static PetscErrorCode Create(Vec v, bool parallel) {
    Level: beginner
 
    Notes:
-   Ours are `VecScale()`, `VecAXPY()`, `VecAYPX()`, `VecAXPBY()`, `VecWAXPY()`, `VecAXPBYPCZ()`, `VecMAXPY()`, `VecPointwiseMult()`,
+   Ours are `VecScale()`, `VecAXPY()`, `VecAYPX()`, `VecAXPBY()`, `VecWAXPY()`, `VecAXPBYPCZ()`, `VecMAXPY()`, `VecMAXPBY()`, `VecPointwiseMult()`,
    `VecDot()`, `VecTDot()`, `VecMDot()`, `VecMTDot()`, `VecDotNorm2()` and `VecNorm()`, each a single pass over the vectors that it needs;
    all else is PETSc's. Dot products and norms are the same, bit for bit, in every run on the same kind of device.
 

@@ -197,6 +197,12 @@ TEST_P(Vectors, MultiplyWithAndAddManyAtOnce) {
     OK(VecMAXPY(x.ours, n, factors.data(), ours));
     OK(VecMAXPY(x.plain, n, factors.data(), plain));
     expect_near(x.ours, x.plain, "MAXPY of " + std::to_string(n), 8, 0.1 * n * n);
+    for (const PetscScalar beta : {-0.5, 0.0}) {
+      if (beta == 0.0) poison(x.ours); // must not be read
+      OK(VecMAXPBY(x.ours, n, factors.data(), beta, ours));
+      OK(VecMAXPBY(x.plain, n, factors.data(), beta, plain));
+      expect_near(x.ours, x.plain, "MAXPBY of " + std::to_string(n), 16, 0.1 * n * n);
+    }
     OK(VecDestroyVecs(n, &ours));
     OK(VecDestroyVecs(n, &plain));
   }
