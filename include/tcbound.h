@@ -5,9 +5,10 @@
 // tcbound: PETSc matrices that move as few bytes as they can and report where each of their kernels stands on the roofline.
 // Real double scalars; PetscInt of either width.
 
-#define MATAIJTCBOUND "aijtcbound"       // seqaijtcbound on one rank, mpiaijtcbound on several
-#define MATSEQAIJTCBOUND "seqaijtcbound" // a MATSEQAIJ whose products run on tcbound's kernels
-#define MATMPIAIJTCBOUND "mpiaijtcbound" // a MATMPIAIJ whose two blocks are MATSEQAIJTCBOUND
+#define MATAIJTCBOUND "aijtcbound"         // seqaijtcbound on one rank, mpiaijtcbound on several
+#define MATSEQAIJTCBOUND "seqaijtcbound"   // a MATSEQAIJ whose products run on tcbound's kernels
+#define MATMPIAIJTCBOUND "mpiaijtcbound"   // a MATMPIAIJ whose two blocks are MATSEQAIJTCBOUND
+#define MATSTENCILTCBOUND "stenciltcbound" // the matrix of a DMDA by its stencil's coefficients, without indices
 
 #define VECTCBOUND "tcbound"       // seqtcbound on one rank, mpitcbound on several
 #define VECSEQTCBOUND "seqtcbound" // a VECSEQCUDA, or a VECSEQ without a device, whose operations run on tcbound's kernels
@@ -62,6 +63,9 @@ PETSC_EXTERN PetscErrorCode MatTCBoundCheckKernel(Mat A, const char kernel[], Pe
 // (y = q x on arrays several times the last-level cache). Ranks of a host measure at the same time and so share its memory;
 // ranks that share a device take turns and it counts once. Collective; measured at the first call and kept.
 PETSC_EXTERN PetscErrorCode TCBoundGetBandwidth(MPI_Comm comm, PetscMemType memtype, PetscLogDouble *bytes_per_second);
+
+// Switches tcbound's part of -log_view off and on again, for calls that it is not to have. Logically collective.
+PETSC_EXTERN PetscErrorCode TCBoundSetLog(PetscBool log);
 
 // Whether this process can use a CUDA device with tcbound; if not, *why_not (may be NULL) says what is missing. Not collective.
 PETSC_EXTERN PetscErrorCode TCBoundHasDevice(PetscBool *has, const char *why_not[]);
