@@ -1,6 +1,6 @@
 static char help[] =
   "End to end in PETSc: MatMult and, where the matrix is symmetric and positive definite, an iteration of CG with Jacobi for\n"
-  "aijtcbound's backends, against PETSc's own GPU types.\n\n"
+  "aijtcbound's backends (for the default one also with vectors of type tcbound), against PETSc's own GPU types.\n\n"
   "  -cases a,b,...   matrices of the suite (default poisson7-256, poisson27-160, poisson7-64), or all\n"
   "  -repeats N       timed batches (15)\n"
   "  -quick           small sizes, to test the benchmark itself\n"
@@ -184,6 +184,19 @@ PetscErrorCode RunType(const tcbound::bench::MatrixCase &one, const Type &type, 
     line.repeats = std::min(options.repeats, 5);
     PetscCall(TimeCG(B, expected, y, line.repeats, &line.time_us));
     lines->push_back(line);
+    if (std::string(type.mat_type) == MATAIJTCBOUND && type.kernel.empty()) {
+      Vec b, solution;
+
+      PetscCall(VecDuplicate(expected, &b));
+      PetscCall(VecCopy(expected, b));
+      PetscCall(VecTCBoundConvert(b));
+      PetscCall(VecDuplicate(b, &solution)); // the solver's vectors are its duplicates
+      line.kernel = type.label + ", vectors tcbound";
+      PetscCall(TimeCG(B, b, solution, line.repeats, &line.time_us));
+      lines->push_back(line);
+      PetscCall(VecDestroy(&b));
+      PetscCall(VecDestroy(&solution));
+    }
   }
   PetscCall(MatDestroy(&B));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -12,6 +12,20 @@ if(TCBOUND_BENCH)
   tcbound_bench_test(unknown_case "there is no case poisson7; the cases are poisson7-64, " -host -cases poisson7)
   tcbound_bench_test(unknown_kernel "there is no kernel csr; the kernels are spmv/csr/host, " -host -kernels csr)
   tcbound_bench_test(unknown_option "unknown option -case; the options are -cases, " -host -case mc2depi)
+  # Each with the text that it must print; FAILED and DISAGREE must not stand there.
+  function(tcbound_vector_bench_test name program expected)
+    add_test(NAME bench_${program}.${name} COMMAND bench_${program} ${ARGN})
+    set_tests_properties(bench_${program}.${name} PROPERTIES LABELS cpu TIMEOUT 300 PASS_REGULAR_EXPRESSION "${expected}"
+      FAIL_REGULAR_EXPRESSION "FAILED;DISAGREE" ENVIRONMENT "${TCBOUND_TEST_ENVIRONMENT}")
+  endfunction()
+  tcbound_vector_bench_test(quick scale "quick-scale-1MiB +[0-9.]+ us" -host -quick -repeats 3)
+  tcbound_vector_bench_test(unaligned scale "quick-scale-1MiB-unaligned +[0-9.]+ us" -host -quick -repeats 3 -offset 1 -offset_x 2)
+  tcbound_vector_bench_test(unknown_option scale "unknown option -size; the options are -least, " -host -size 3)
+  tcbound_vector_bench_test(quick vectors "quick-20 +VecMAXPY-30 +[0-9.]+ us" -host -quick -repeats 3)
+  tcbound_vector_bench_test(unknown_case vectors "there is no case 65; the cases are 64, 160, 256" -host -cases 65)
+  # Operations of vectors stand in the log as those of matrices do.
+  tcbound_vector_bench_test(log vectors "VecMDot +Vec +reduce/array/host.*memory-bound.*VecScale +Vec +scale/array/host" -host -quick
+    -repeats 1 -log_view)
   add_test(NAME bench_log_overhead COMMAND bench_log_overhead -n 12 -iterations 20 -repeats 3 -backend host)
   set_tests_properties(bench_log_overhead PROPERTIES LABELS cpu TIMEOUT 300 ENVIRONMENT "${TCBOUND_TEST_ENVIRONMENT}"
     PASS_REGULAR_EXPRESSION "CG.Jacobi iteration with a log +spmv/[a-z]+/host, PETSc's log and tcbound's +[0-9.]+ us +[-+0-9.]+ % over PETSc's log\n")

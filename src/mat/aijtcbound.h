@@ -124,6 +124,7 @@ PETSC_INTERN PetscErrorCode MatSeqAIJTCBoundApplySettings(Mat A, const TCBoundMa
 PETSC_INTERN PetscErrorCode MatMPIAIJTCBoundApplySettings(Mat A, const TCBoundMatSettings &settings);
 PETSC_INTERN PetscErrorCode MatMPIAIJTCBoundAdoptBlocks(Mat A);
 PETSC_INTERN PetscErrorCode MatTCBoundUseDeviceVectors(Mat A, const TCBoundMatSettings &settings);
+PETSC_INTERN PetscErrorCode MatCreateVecs_TCBound(Mat A, Vec *right, Vec *left);
 
 // choose.cxx
 PETSC_INTERN PetscErrorCode MatSeqAIJTCBoundChooseFormat(Mat A, const tcbound::Problem &problem);

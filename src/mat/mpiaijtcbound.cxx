@@ -172,6 +172,7 @@ static void SetOps(MatOps ops, const struct _MatOps *from) {
   ops->destroy = ours ? MatDestroy_MPIAIJTCBound : from->destroy;
   ops->setfromoptions = ours ? MatSetFromOptions_MPIAIJTCBound : from->setfromoptions;
   ops->view = ours ? MatView_MPIAIJTCBound : from->view;
+  ops->getvecs = ours ? MatCreateVecs_TCBound : from->getvecs;
 }
 
 PetscErrorCode MatConvert_MPIAIJTCBound_MPIAIJ(Mat A, MatType, MatReuse reuse, Mat *newmat) {

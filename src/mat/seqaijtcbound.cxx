@@ -2,6 +2,8 @@
 #include "aijtcbound.h"
 #include "stenciltcbound.h"
 
+#include "../vec/vectcbound.h"
+
 static struct _MatOps base_ops;
 static PetscBool      base_ops_known = PETSC_FALSE;
 
@@ -20,6 +22,23 @@ PetscErrorCode MatTCBoundUseDeviceVectors(Mat A, const TCBoundMatSettings &setti
   A->boundtocpu = use || TCBoundMatSettingsNeedDevice(settings) ? PETSC_FALSE : PETSC_TRUE;
 #endif
   PetscCall(MatSetVecType(A, use ? VECCUDA : VECSTANDARD));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+// Vectors of the matrix's vector type; those of PETSc's standard and CUDA types get our operations, in the memory that they are in.
+PetscErrorCode MatCreateVecs_TCBound(Mat A, Vec *right, Vec *left) {
+  PetscBool known;
+
+  PetscFunctionBegin;
+  A->ops->getvecs = NULL; // for PETSc to make them
+  const PetscErrorCode ierr = MatCreateVecs(A, right, left);
+  A->ops->getvecs = MatCreateVecs_TCBound;
+  PetscCall(ierr);
+  for (Vec *v : {right, left}) {
+    if (!v) continue;
+    PetscCall(PetscObjectTypeCompareAny((PetscObject)*v, &known, VECSEQ, VECMPI, VECSEQCUDA, VECMPICUDA, ""));
+    if (known) PetscCall(VecTCBoundAdopt(*v, NULL));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -83,6 +102,7 @@ static void SetOps(MatOps ops, const struct _MatOps *from) {
   ops->destroy = ours ? MatDestroy_SeqAIJTCBound : from->destroy;
   ops->setfromoptions = ours ? MatSetFromOptions_SeqAIJTCBound : from->setfromoptions;
   ops->view = ours ? MatView_SeqAIJTCBound : from->view;
+  ops->getvecs = ours ? MatCreateVecs_TCBound : from->getvecs;
 }
 
 PetscErrorCode MatConvert_SeqAIJTCBound_SeqAIJ(Mat A, MatType, MatReuse reuse, Mat *newmat) {

@@ -3,9 +3,9 @@
 
 #include <petscdevice.h>
 
-static const char *const EventNames[TCBOUND_VEC_OPS] = {"VecScale",    "VecAXPY",  "VecAYPX",          "VecAXPBY", "VecWAXPY",
-                                                        "VecAXPBYPCZ", "VecMAXPY", "VecPointwiseMult", "VecDot",   "VecTDot",
-                                                        "VecMDot",     "VecMTDot", "VecDotNorm2",      "VecNorm"};
+static const char *const EventNames[TCBOUND_VEC_OPS] = {"VecScale",    "VecAXPY",  "VecAYPX",   "VecAXPBY",         "VecWAXPY",
+                                                        "VecAXPBYPCZ", "VecMAXPY", "VecMAXPBY", "VecPointwiseMult", "VecDot",
+                                                        "VecTDot",     "VecMDot",  "VecMTDot",  "VecDotNorm2",      "VecNorm"};
 
 // Operands on both sides (one is bound to the CPU, say) are left to PETSc, which copies them.
 bool VecTCBoundSameSide(Vec w, PetscInt n, const Vec v[]) {

@@ -169,6 +169,18 @@ static PetscErrorCode VecMAXPY_TCBound(Vec y, PetscInt n, const PetscScalar alph
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+// y is not read when beta is 0.
+static PetscErrorCode VecMAXPBY_TCBound(Vec y, PetscInt n, const PetscScalar alpha[], PetscScalar beta, Vec x[]) {
+  PetscFunctionBegin;
+  if (VecTCBoundSameSide(y, n, x)) {
+    PetscCall(Combine(y, TCBOUND_VEC_MAXPBY, beta, n, alpha, x));
+  } else {
+    PetscCall(VecScale_TCBound(y, beta));
+    PetscCall((*VecTCBoundBaseOps(y)->maxpy)(y, n, alpha, x));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode VecPointwiseMult_TCBound(Vec w, Vec x, Vec y) {
   const Vec            v[] = {x, y};
   TCBoundVecRun        run;
@@ -192,5 +204,6 @@ void VecTCBoundSetElementwise(VecOps ops) {
   ops->waxpy = VecWAXPY_TCBound;
   ops->axpbypcz = VecAXPBYPCZ_TCBound;
   ops->maxpy = VecMAXPY_TCBound;
+  ops->maxpby = VecMAXPBY_TCBound;
   ops->pointwisemult = VecPointwiseMult_TCBound;
 }

@@ -90,8 +90,8 @@ static PetscErrorCode VecMDot_SeqTCBound(Vec x, PetscInt n, const Vec y[], Petsc
   PetscFunctionBegin;
   if (VecTCBoundSameSide(x, n, y))
     PetscCall(Reduce(x, TCBOUND_VEC_MDOT, tcbound::Sum::dots, n, y, 1.0, z));
-  else
-    PetscCall((*VecTCBoundBaseOps(x)->mdot_local)(x, n, y, z));
+  else // one by one, since PETSc's does not tell sides apart
+    for (PetscInt i = 0; i < n; i++) PetscCall(VecDot_SeqTCBound(x, y[i], &z[i]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -101,7 +101,7 @@ static PetscErrorCode VecMTDot_SeqTCBound(Vec x, PetscInt n, const Vec y[], Pets
   if (VecTCBoundSameSide(x, n, y))
     PetscCall(Reduce(x, TCBOUND_VEC_MTDOT, tcbound::Sum::dots, n, y, 1.0, z));
   else
-    PetscCall((*VecTCBoundBaseOps(x)->mdot_local)(x, n, y, z));
+    for (PetscInt i = 0; i < n; i++) PetscCall(VecTDot_SeqTCBound(x, y[i], &z[i]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -28,16 +28,6 @@ static PetscBool IsBound(Vec v) {
 
 const struct _VecOps *VecTCBoundBaseOps(Vec v) { return &base_ops[IsCUDA(v)][IsCUDA(v) && IsBound(v)][IsParallel(v)]; }
 
-PetscErrorCode VecTCBoundGetState(Vec v, Vec_TCBound **t) {
-  PetscContainer container;
-
-  PetscFunctionBegin;
-  PetscCall(PetscObjectQuery((PetscObject)v, StateKey, (PetscObject *)&container));
-  PetscCheck(container, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The vector has tcbound's operations but not its state");
-  PetscCall(PetscContainerGetPointer(container, t));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode ComposeState(Vec v, const TCBoundVecSettings &settings) {
   const char    *name = ((PetscObject)v)->name ? ((PetscObject)v)->name : ((PetscObject)v)->prefix;
   Vec_TCBound   *t = NULL;
@@ -55,6 +45,20 @@ static PetscErrorCode ComposeState(Vec v, const TCBoundVecSettings &settings) {
   PetscCall(PetscObjectCompose((PetscObject)v, StateKey, (PetscObject)container));
   PetscCall(PetscContainerDestroy(&container));
   PetscCall(TCBoundVecChooseKernels(t));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+// A vector to which someone has copied the table of operations alone gets the settings that are the default.
+PetscErrorCode VecTCBoundGetState(Vec v, Vec_TCBound **t) {
+  PetscContainer container;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectQuery((PetscObject)v, StateKey, (PetscObject *)&container));
+  if (!container) {
+    PetscCall(ComposeState(v, TCBoundVecSettings()));
+    PetscCall(PetscObjectQuery((PetscObject)v, StateKey, (PetscObject *)&container));
+  }
+  PetscCall(PetscContainerGetPointer(container, t));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -113,6 +117,25 @@ PetscErrorCode VecTCBoundAdopt(Vec v, Vec like) {
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+// The local form of a vector with ghost points is an array on the host, which PETSc keeps in step with nothing: such a vector stays
+// there.
+static PetscErrorCode UseDevice(Vec v, const TCBoundVecSettings &settings, PetscBool *device) {
+  PetscBool ghosted = PETSC_FALSE;
+  Vec       local;
+
+  PetscFunctionBegin;
+  PetscCall(TCBoundVecSettingsUseDevice(settings, device));
+  if (!*device || IsCUDA(v) || !IsParallel(v)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(VecGhostGetLocalForm(v, &local));
+  ghosted = local ? PETSC_TRUE : PETSC_FALSE;
+  PetscCall(VecGhostRestoreLocalForm(v, &local));
+  PetscCheck(!ghosted || settings.backend == "auto", PetscObjectComm((PetscObject)v), PETSC_ERR_SUP,
+             "-vec_tcbound_backend %s: a vector with ghost points lives on the host; auto and host leave it there",
+             settings.backend.c_str());
+  if (ghosted) *device = PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 // Takes other settings, and with them to the memory that they ask for.
 static PetscErrorCode ApplySettings(Vec v, const TCBoundVecSettings &settings) {
   Vec_TCBound *t;
@@ -121,7 +144,7 @@ static PetscErrorCode ApplySettings(Vec v, const TCBoundVecSettings &settings) {
   PetscFunctionBegin;
   PetscCall(VecTCBoundGetState(v, &t));
   if (t->settings == settings) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(TCBoundVecSettingsUseDevice(settings, &device));
+  PetscCall(UseDevice(v, settings, &device));
   PetscCall(ComposeState(v, settings)); // duplicates keep theirs
   if (IsCUDA(v)) {
     PetscCall(VecBindToCPU(v, device ? PETSC_FALSE : PETSC_TRUE));
@@ -175,7 +198,7 @@ static PetscErrorCode Create(Vec v, bool parallel) {
    Level: beginner
 
    Notes:
-   Ours are `VecScale()`, `VecAXPY()`, `VecAYPX()`, `VecAXPBY()`, `VecWAXPY()`, `VecAXPBYPCZ()`, `VecMAXPY()`, `VecPointwiseMult()`,
+   Ours are `VecScale()`, `VecAXPY()`, `VecAYPX()`, `VecAXPBY()`, `VecWAXPY()`, `VecAXPBYPCZ()`, `VecMAXPY()`, `VecMAXPBY()`, `VecPointwiseMult()`,
    `VecDot()`, `VecTDot()`, `VecMDot()`, `VecMTDot()`, `VecDotNorm2()` and `VecNorm()`, each a single pass over the vectors that it needs;
    all else is PETSc's. Dot products and norms are the same, bit for bit, in every run on the same kind of device.
 
@@ -262,7 +285,7 @@ PetscErrorCode VecIsTCBound(Vec v, PetscBool *is) {
 
   Note:
   The vector keeps its values and all that belongs to it, such as the ghost points of `VecCreateGhost()`, which `VecSetType()` would
-  throw away.
+  throw away. A vector with ghost points stays on the host, where its local form is.
 
 .seealso: `VECTCBOUND`, `VecIsTCBound()`
 @*/
@@ -278,7 +301,7 @@ PetscErrorCode VecTCBoundConvert(Vec v) {
   PetscCheck(known, PetscObjectComm((PetscObject)v), PETSC_ERR_SUP, "A vector of type %s cannot become one of tcbound's",
              ((PetscObject)v)->type_name ? ((PetscObject)v)->type_name : "(none)");
   PetscCall(TCBoundVecSettingsFromOptions(settings, v));
-  PetscCall(TCBoundVecSettingsUseDevice(settings, &device));
+  PetscCall(UseDevice(v, settings, &device));
   if (device && !IsCUDA(v)) PetscCall(VecSetType(v, VECCUDA)); // in place
   PetscCall(ComposeState(v, settings));
   InstallOps(v);

@@ -197,6 +197,12 @@ TEST_P(Vectors, MultiplyWithAndAddManyAtOnce) {
     OK(VecMAXPY(x.ours, n, factors.data(), ours));
     OK(VecMAXPY(x.plain, n, factors.data(), plain));
     expect_near(x.ours, x.plain, "MAXPY of " + std::to_string(n), 8, 0.1 * n * n);
+    for (const PetscScalar beta : {-0.5, 0.0}) {
+      if (beta == 0.0) poison(x.ours); // must not be read
+      OK(VecMAXPBY(x.ours, n, factors.data(), beta, ours));
+      OK(VecMAXPBY(x.plain, n, factors.data(), beta, plain));
+      expect_near(x.ours, x.plain, "MAXPBY of " + std::to_string(n), 16, 0.1 * n * n);
+    }
     OK(VecDestroyVecs(n, &ours));
     OK(VecDestroyVecs(n, &plain));
   }
@@ -485,8 +491,15 @@ TEST_P(Vectors, HaveGhosts) {
   end = begin + mine;
   ghosts[0] = end % (20 * world_size());
   OK(VecCreateGhost(PETSC_COMM_WORLD, mine, PETSC_DETERMINE, 1, ghosts, &v));
+  if (on_device()) { // the local form is on the host
+    EXPECT_TRUE(contains(message_of([&] { return VecTCBoundConvert(v); }), "a vector with ghost points lives on the host"));
+    option("-vec_tcbound_backend", "auto");
+  }
   OK(VecTCBoundConvert(v));
   EXPECT_TRUE(is_ours(v));
+  const char *kernel;
+  OK(VecTCBoundGetBackend(v, &kernel));
+  EXPECT_EQ(std::string(kernel), "scale/array/host");
   randomize(v, 19);
   OK(VecDuplicate(v, &copy));
   EXPECT_TRUE(is_ours(copy));

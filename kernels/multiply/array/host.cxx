@@ -1,5 +1,6 @@
 // Elementwise products, w = x y, on a host core.
 #include "format.h"
+#include "host_loops.h"
 
 namespace tcbound {
 namespace {
@@ -18,9 +19,11 @@ public:
 
   void run(Executor &, const Elementwise &call) const override {
     check_multiply(*this, call);
-    const double *x = call.v[0], *y = call.v[1];
-    double       *w = call.w;
-    for (std::int64_t i = 0; i < call.length; ++i) w[i] = x[i] * y[i];
+    const double      *x = call.v[0], *y = call.v[1];
+    double            *w = call.w;
+    const std::int64_t n = call.length;
+    TCBOUND_INDEPENDENT_TURNS
+    for (std::int64_t i = 0; i < n; ++i) w[i] = x[i] * y[i];
   }
 };
 

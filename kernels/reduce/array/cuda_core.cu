@@ -1,8 +1,9 @@
 // Reductions on CUDA cores, one launch each: every block leaves its part in device memory, and the block that comes last adds up all
-// parts in their order, writes the results into host memory and raises a flag there, which the host waits for. Which block comes
-// last makes no difference to the result, so that it is the same in every run.
+// parts in their order and writes the results into host memory, where the host waits for them: until then there is a NaN that no sum
+// gives. Which block comes last makes no difference to the result, so that it is the same in every run.
 #include <algorithm>
-#include <atomic>
+#include <cstdint>
+#include <cstring>
 
 #include "cuda/elementwise.h"
 #include "format.h"
@@ -78,12 +79,13 @@ template <class S> __device__ void reduce_block(S &sums) {
   }
 }
 
+// What stands in place of a result that has not come yet: a signalling NaN, which no operation gives. The kernel writes another NaN.
+constexpr std::uint64_t not_yet = 0x7ff4'7cb0'4e07'7e70;
+
 struct Place {
-  double             *parts;    // of each result the blocks' parts
-  unsigned           *arrivals; // of each group of vectors, 0 between launches
-  double             *results;  // in host memory
-  unsigned long long *flags;    // in host memory, one a group
-  unsigned long long  ticket;   // what a flag is set to
+  double   *parts;    // of each result the blocks' parts
+  unsigned *arrivals; // of each group of vectors, 0 between launches
+  double   *results;  // in host memory
 };
 
 // What all threads of the grid find in the pieces of type T (double or double2) from `begin` to `end`, counted from the start of x.
@@ -169,9 +171,9 @@ __global__ void __launch_bounds__(threads) reduce_array(const __grid_constant__ 
   }
   reduce_block(total);
   if (threadIdx.x == 0) {
-    for (int k = 0; k < (S::vectors > 1 ? count : S::results); ++k) place.results[first_term + k] = total.value[k];
-    __threadfence_system();
-    *const_cast<volatile unsigned long long *>(place.flags + blockIdx.y) = place.ticket;
+    volatile double *results = place.results + first_term;
+    for (int k = 0; k < (S::vectors > 1 ? count : S::results); ++k)
+      results[k] = total.value[k] != total.value[k] ? __longlong_as_double(0x7ff8000000000000LL) : total.value[k];
   }
 }
 
@@ -186,21 +188,15 @@ public:
                                  static_cast<cudaStream_t>(executor.stream())));
     executor.synchronize(); // the next reduction may run in another stream
     void *memory = nullptr;
-    TCBOUND_CUDA(
-      cudaHostAlloc(&memory, most_terms * sizeof(double) + most_groups * sizeof(unsigned long long), cudaHostAllocMapped));
+    TCBOUND_CUDA(cudaHostAlloc(&memory, most_terms * sizeof(double), cudaHostAllocMapped));
     results = static_cast<double *>(memory);
-    flags = reinterpret_cast<unsigned long long *>(results + most_terms);
-    std::fill_n(flags, most_groups, 0ULL);
   }
   ~CudaSpace() override { cudaFreeHost(results); }
 
-  unsigned            blocks; // at most, of a group of vectors
-  Array<double>       parts;
-  Array<unsigned>     arrivals;
-  double             *results = nullptr;
-  unsigned long long *flags = nullptr;
-  unsigned long long  ticket = 0; // of the last launch
-  int                 groups = 0; // of the last launch
+  unsigned        blocks; // at most, of a group of vectors
+  Array<double>   parts;
+  Array<unsigned> arrivals;
+  double         *results = nullptr;
 };
 
 template <Sum sum, int terms, int capacity>
@@ -220,9 +216,9 @@ void launch(Executor &executor, CudaSpace &space, const Reduction &call, int fir
   const auto   blocks = static_cast<unsigned>(std::clamp<std::int64_t>((call.length + a_block - 1) / a_block, 1, space.blocks));
   const int    skip = aligned && is_odd(v.x) && call.length > 0 ? 1 : 0;
   cudaStream_t stream = static_cast<cudaStream_t>(executor.stream());
-  space.groups = (count + group - 1) / group;
-  const Place place{space.parts.data(), space.arrivals.data(), space.results, space.flags, ++space.ticket};
-  const dim3  grid(blocks, static_cast<unsigned>(space.groups));
+  const Place  place{space.parts.data(), space.arrivals.data(), space.results};
+  const dim3   grid(blocks, static_cast<unsigned>((count + group - 1) / group));
+  for (int k = 0; k < (sum == Sum::dots ? count : S::results); ++k) std::memcpy(space.results + k, &not_yet, sizeof not_yet);
   if (aligned)
     reduce_array<S, double2, capacity><<<grid, threads, 0, stream>>>(v, call.length, skip, place);
   else
@@ -230,20 +226,22 @@ void launch(Executor &executor, CudaSpace &space, const Reduction &call, int fir
   TCBOUND_LAUNCHED();
 }
 
-// Looks at the flags without a call of the runtime; every now and then asks whether the kernel has failed.
-void wait_for(Executor &executor, CudaSpace &space) {
-  for (int g = 0; g < space.groups; ++g) {
-    const volatile unsigned long long *flag = space.flags + g;
-    for (std::int64_t looks = 1; *flag != space.ticket; ++looks) {
+// Looks at the results without a call of the runtime; every now and then asks whether the kernel has failed.
+void wait_for(Executor &executor, CudaSpace &space, int results) {
+  for (int k = 0; k < results; ++k) {
+    const auto come = [&] {
+      const volatile double *place = space.results + k;
+      const double           result = *place;
+      return std::memcmp(&result, &not_yet, sizeof result) != 0;
+    };
+    for (std::int64_t looks = 1; !come(); ++looks) {
       if (looks % 4096 != 0) continue;
       const cudaError_t status = cudaStreamQuery(static_cast<cudaStream_t>(executor.stream()));
       if (status == cudaErrorNotReady) continue;
       TCBOUND_CUDA(status);
-      if (*flag != space.ticket)
-        throw Error(ErrorCode::device, "reduce/array/cuda_core: a reduction has ended without a result");
+      if (!come()) throw Error(ErrorCode::device, "reduce/array/cuda_core: a reduction has ended without a result");
     }
   }
-  std::atomic_thread_fence(std::memory_order_acquire);
 }
 
 class ReduceArrayCudaCore final : public ReductionKernel {
@@ -271,8 +269,9 @@ public:
     auto &space = static_cast<CudaSpace &>(any);
     for (int first = 0; first < call.results(); first += most_terms) {
       if (first > 0) queue(executor, space, call, first);
-      wait_for(executor, space);
-      std::copy_n(space.results, std::min(call.results() - first, most_terms), results + first);
+      const int count = std::min(call.results() - first, most_terms);
+      wait_for(executor, space, count);
+      std::copy_n(space.results, count, results + first);
     }
   }
 

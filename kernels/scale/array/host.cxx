@@ -1,5 +1,6 @@
 // SCALE on a host core.
 #include "format.h"
+#include "host_loops.h"
 
 namespace tcbound {
 namespace {
@@ -18,10 +19,12 @@ public:
 
   void run(Executor &, const Elementwise &call) const override {
     scale::check_call(*this, call);
-    const double  q = call.coefficients[0];
-    const double *x = call.v[0];
-    double       *z = call.w;
-    for (std::int64_t i = 0; i < call.length; ++i) z[i] = q * x[i];
+    const double       q = call.coefficients[0];
+    const double      *x = call.v[0];
+    double            *z = call.w;
+    const std::int64_t n = call.length;
+    TCBOUND_INDEPENDENT_TURNS
+    for (std::int64_t i = 0; i < n; ++i) z[i] = q * x[i];
   }
 };
 

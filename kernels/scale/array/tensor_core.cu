@@ -18,9 +18,9 @@ struct Diagonal {
   double even, odd;
 };
 
-template <MmaShape shape> struct TensorCore;
+struct M8n8k4 {
+  static constexpr MmaShape shape = MmaShape::m8n8k4;
 
-template <> struct TensorCore<MmaShape::m8n8k4> {
   __device__ static void multiply(double (&r)[lane_elements], double q, const double (&v)[lane_elements], int lane) {
     const Diagonal b(q, lane);
 #pragma unroll
@@ -33,7 +33,9 @@ template <> struct TensorCore<MmaShape::m8n8k4> {
   }
 };
 
-template <> struct TensorCore<MmaShape::m16n8k4> {
+struct M16n8k4 {
+  static constexpr MmaShape shape = MmaShape::m16n8k4;
+
   __device__ static void multiply(double (&r)[lane_elements], double q, const double (&v)[lane_elements], int lane) {
     const Diagonal b(q, lane);
     r[0] = r[1] = r[2] = r[3] = 0.0;
@@ -42,7 +44,9 @@ template <> struct TensorCore<MmaShape::m16n8k4> {
   }
 };
 
-template <> struct TensorCore<MmaShape::m16n8k8> {
+struct M16n8k8 {
+  static constexpr MmaShape shape = MmaShape::m16n8k8;
+
   __device__ static void multiply(double (&r)[lane_elements], double q, const double (&v)[lane_elements], int lane) {
     const Diagonal b(q, lane);
     r[0] = r[1] = r[2] = r[3] = 0.0;
@@ -51,7 +55,9 @@ template <> struct TensorCore<MmaShape::m16n8k8> {
 };
 
 // D has half as many elements as A: one half of A and of B is zero.
-template <> struct TensorCore<MmaShape::m16n8k16> {
+struct M16n8k16 {
+  static constexpr MmaShape shape = MmaShape::m16n8k16;
+
   __device__ static void multiply(double (&r)[lane_elements], double q, const double (&v)[lane_elements], int lane) {
     const Diagonal b(q, lane);
     r[0] = r[1] = r[2] = r[3] = 0.0;
@@ -59,22 +65,27 @@ template <> struct TensorCore<MmaShape::m16n8k16> {
   }
 };
 
+// Whether this build has code with that instruction for the present device.
+template <class Shape> bool has_code() {
+  static const int compiled_for = [] {
+    cudaFuncAttributes attributes;
+    TCBOUND_CUDA(cudaFuncGetAttributes(&attributes, scale::scale_array<Shape, true>));
+    return attributes.ptxVersion;
+  }();
+  return compiled_for >= facts_of(Shape::shape).compute;
+}
+
 // Of the shapes with the greatest peak the one that issues least.
 MmaShape choose(const Device &device, MmaShape wanted) {
   if (wanted != MmaShape::automatic) return wanted;
-  return check_mma(device, MmaShape::m16n8k8).empty() ? MmaShape::m16n8k8 : MmaShape::m8n8k4;
+  return check_mma(device, MmaShape::m16n8k8).empty() && has_code<M16n8k8>() ? MmaShape::m16n8k8 : MmaShape::m8n8k4;
 }
 
-template <MmaShape shape> void launch(Executor &executor, const Elementwise &call) {
-  static const int compiled_for = [] {
-    cudaFuncAttributes attributes;
-    TCBOUND_CUDA(cudaFuncGetAttributes(&attributes, scale::scale_array<TensorCore<shape>, true>));
-    return attributes.ptxVersion;
-  }();
-  if (compiled_for < facts_of(shape).compute)
+template <class Shape> void launch(Executor &executor, const Elementwise &call) {
+  if (!has_code<Shape>())
     throw Error(ErrorCode::unsupported, std::string("scale/array/tensor_core: this build has no code with ") +
-                                          facts_of(shape).name + " for this device");
-  scale::launch<TensorCore<shape>>(executor, call);
+                                          facts_of(Shape::shape).name + " for this device");
+  scale::launch<Shape>(executor, call);
 }
 
 class ScaleArrayTensorCore final : public ElementwiseKernel {
@@ -100,13 +111,13 @@ public:
     if (!why_not.empty()) throw Error(ErrorCode::unsupported, name() + ": " + why_not);
     switch (shape) {
     case MmaShape::m8n8k4:
-      return launch<MmaShape::m8n8k4>(executor, call);
+      return launch<M8n8k4>(executor, call);
     case MmaShape::m16n8k4:
-      return launch<MmaShape::m16n8k4>(executor, call);
+      return launch<M16n8k4>(executor, call);
     case MmaShape::m16n8k8:
-      return launch<MmaShape::m16n8k8>(executor, call);
+      return launch<M16n8k8>(executor, call);
     default:
-      return launch<MmaShape::m16n8k16>(executor, call);
+      return launch<M16n8k16>(executor, call);
     }
   }
 };
