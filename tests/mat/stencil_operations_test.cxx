@@ -361,6 +361,7 @@ TEST_P(StencilOperations, AreViewedLikeAIJ) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Host, StencilOperations, testing::Values("host"), backend_name<testing::TestParamInfo<const char *>>);
-INSTANTIATE_TEST_SUITE_P(Gpu, StencilOperations, testing::Values("cuda_core"), backend_name<testing::TestParamInfo<const char *>>);
+INSTANTIATE_TEST_SUITE_P(Gpu, StencilOperations, testing::Values("cuda_core"),
+                         backend_name<testing::TestParamInfo<const char *>>);
 
 } // namespace

@@ -50,7 +50,8 @@ DeviceGrid device_grid(const Extents &e) {
 class Marcher {
 public:
   virtual ~Marcher() = default;
-  virtual void launch(cudaStream_t stream, DeviceGrid grid, const DeviceProduct &p, DeviceExceptions exceptions, DeviceBox area) = 0;
+  virtual void launch(cudaStream_t stream, DeviceGrid grid, const DeviceProduct &p, DeviceExceptions exceptions,
+                      DeviceBox area) = 0;
 };
 
 // Chunks of planes so that blocks fill whole waves of the device, and few planes are read by two chunks.
@@ -85,7 +86,8 @@ public:
     }
   }
 
-  void launch(cudaStream_t stream, DeviceGrid grid, const DeviceProduct &p, DeviceExceptions exceptions, DeviceBox area) override {
+  void launch(cudaStream_t stream, DeviceGrid grid, const DeviceProduct &p, DeviceExceptions exceptions,
+              DeviceBox area) override {
     MarchPlan plan{};
     if (M::dimensions == 2) { // what march.h calls the third dimension is a 2D grid's second
       for (int *triple : {grid.n, grid.low, grid.high, area.begin, area.end, exceptions.core.begin, exceptions.core.end})
@@ -97,8 +99,8 @@ public:
     const std::int64_t tiles = static_cast<std::int64_t>(plan.tiles[0]) * plan.tiles[1];
     plan.planes = planes_ > 0 ? planes_ : choose_planes(tiles, planes, M::reach, resident_);
     plan.chunks = static_cast<int>(divide_up(planes, plan.planes));
-    march_kernel<M><<<static_cast<unsigned>(tiles * plan.chunks), M::threads, M::shared_bytes, stream>>>(grid, coefficients_, p,
-                                                                                                        exceptions, area, plan);
+    march_kernel<M><<<static_cast<unsigned>(tiles * plan.chunks), M::threads, M::shared_bytes, stream>>>(
+      grid, coefficients_, p, exceptions, area, plan);
     TCBOUND_LAUNCHED();
   }
 
@@ -153,8 +155,8 @@ public:
   void diagonal(Executor &executor, double *d) override;
 
   std::int64_t stored_bytes() const override {
-    std::int64_t bytes = slots_.bytes() + constants_.bytes() + cells_.bytes() + kinds_.bytes() + patterns_.bytes() + bits_.bytes() +
-                         diagonal_bits_.bytes();
+    std::int64_t bytes = slots_.bytes() + constants_.bytes() + cells_.bytes() + kinds_.bytes() + patterns_.bytes() +
+                         bits_.bytes() + diagonal_bits_.bytes();
     for (const auto &array : arrays_) bytes += array.bytes();
     return bytes;
   }
@@ -227,7 +229,8 @@ std::int32_t CudaCoreFormat::most_frequent_diagonal() const {
       const int *o = s.slots[slot].offset;
       diagonal = diagonal && (s.patterns[pattern * width + slot] == 0.0 || !(o[0] || o[1] || o[2]));
     }
-    if (diagonal && (best < 0 || cells[pattern] > cells[static_cast<std::size_t>(best)])) best = static_cast<std::int32_t>(pattern);
+    if (diagonal && (best < 0 || cells[pattern] > cells[static_cast<std::size_t>(best)]))
+      best = static_cast<std::int32_t>(pattern);
   }
   return best;
 }
@@ -256,8 +259,8 @@ void CudaCoreFormat::upload_exceptions(Executor &executor) {
   cells_ = upload(executor, cells);
   kinds_ = upload(executor, kinds);
   patterns_ = upload(executor, s.patterns);
-  exceptions_ = {cells_.data(), kinds_.data(), patterns_.data(), bits_.data(), diagonal_bits_.data(), 0.0, cells_.size(),
-                 device_box(s.core())};
+  exceptions_ = {cells_.data(),         kinds_.data(), patterns_.data(), bits_.data(),
+                 diagonal_bits_.data(), 0.0,           cells_.size(),    device_box(s.core())};
   for (std::size_t slot = 0; diagonal >= 0 && slot < s.slots.size(); ++slot) {
     const int *o = s.slots[slot].offset;
     if (!(o[0] || o[1] || o[2])) exceptions_.diagonal = s.patterns[static_cast<std::size_t>(diagonal) * s.slots.size() + slot];
@@ -265,7 +268,8 @@ void CudaCoreFormat::upload_exceptions(Executor &executor) {
 }
 
 template <bool small>
-void CudaCoreFormat::launch_gather(cudaStream_t stream, const DeviceProduct &p, const std::vector<Box> &boxes, bool only_exceptions) {
+void CudaCoreFormat::launch_gather(cudaStream_t stream, const DeviceProduct &p, const std::vector<Box> &boxes,
+                                   bool only_exceptions) {
   const Stencil     &s = stencil();
   DeviceSlots<small> slots{};
   DeviceReach        reach{};

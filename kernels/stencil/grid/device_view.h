@@ -19,8 +19,10 @@ struct DeviceGrid {
   int n[3], low[3], high[3];
   int dof;
 
-  __device__ std::int64_t cell(int i, int j, int k) const { return static_cast<std::int64_t>(k) * (n[0] * n[1]) + (j * n[0] + i); }
-  __device__ bool         owned(int i, int j, int k) const {
+  __device__ std::int64_t cell(int i, int j, int k) const {
+    return static_cast<std::int64_t>(k) * (n[0] * n[1]) + (j * n[0] + i);
+  }
+  __device__ bool owned(int i, int j, int k) const {
     return unsigned(i) < unsigned(n[0]) && unsigned(j) < unsigned(n[1]) && unsigned(k) < unsigned(n[2]);
   }
   __device__ bool exists(int i, int j, int k) const {
@@ -70,10 +72,13 @@ struct DeviceExceptions {
   std::int64_t         count; // of the list
   DeviceBox            core;
 
-  static __device__ bool test(const std::uint32_t *bits, std::int64_t cell) { return __ldg(bits + (cell >> 5)) >> (cell & 31) & 1; }
+  static __device__ bool test(const std::uint32_t *bits, std::int64_t cell) {
+    return __ldg(bits + (cell >> 5)) >> (cell & 31) & 1;
+  }
 
   // Stores the sum that the constants give, unless the cell is an exception.
-  __device__ void store(const DeviceProduct &p, int i, int j, int k, std::int64_t cell, int dof, int component, double sum) const {
+  __device__ void store(const DeviceProduct &p, int i, int j, int k, std::int64_t cell, int dof, int component,
+                        double sum) const {
     if (bits && !core.has(i, j, k) && test(bits, cell)) {
       if (!diagonal_bits || !test(diagonal_bits, cell)) return;
       sum = diagonal * __ldg(p.x + cell * dof + component);

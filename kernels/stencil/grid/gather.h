@@ -9,12 +9,12 @@ namespace tcbound::grid {
 namespace {
 
 constexpr int gather_threads = 256;
-constexpr int gather_rows = 4;   // of a thread
-constexpr int small_slots = 32;  // that a launch brings along as arguments, in the constant bank; more lie in memory
+constexpr int gather_rows = 4;  // of a thread
+constexpr int small_slots = 32; // that a launch brings along as arguments, in the constant bank; more lie in memory
 constexpr int gather_boxes = 6;
 
 struct DeviceSlot {
-  const double *values; // null: constant
+  const double *values;   // null: constant
   double        constant; // of the first component
   int           distance; // of the neighbour's element from the first one of the row's cell, in x
   int           offset[3];
@@ -83,8 +83,8 @@ __device__ void gather_exceptions(const DeviceGrid &grid, const DeviceSlots<smal
   if (at >= exceptions.count * grid.dof) return;
   const std::int64_t e = at / grid.dof, cell = __ldg(exceptions.cells + e), line = cell / grid.n[0];
   const int          i = static_cast<int>(cell - line * grid.n[0]), k = static_cast<int>(line / grid.n[1]);
-  const int          j = static_cast<int>(line - static_cast<std::int64_t>(k) * grid.n[1]), c = static_cast<int>(at - e * grid.dof);
-  bool               here = false;
+  const int j = static_cast<int>(line - static_cast<std::int64_t>(k) * grid.n[1]), c = static_cast<int>(at - e * grid.dof);
+  bool      here = false;
   for (int b = 0; b < boxes.count; ++b) here = here || boxes.boxes[b].box.has(i, j, k);
   if (!here) return;
   const double *pattern = exceptions.patterns + static_cast<std::int64_t>(__ldg(exceptions.kinds + e)) * slots.count * grid.dof;
@@ -93,8 +93,9 @@ __device__ void gather_exceptions(const DeviceGrid &grid, const DeviceSlots<smal
 
 // The thread's rows, all of whose neighbours are owned.
 template <bool small>
-__device__ void gather_inside(const DeviceSlots<small> &slots, const DeviceProduct &p, int dof, const std::int64_t (&cells)[gather_rows],
-                              const int (&components)[gather_rows], double (&sums)[gather_rows]) {
+__device__ void gather_inside(const DeviceSlots<small> &slots, const DeviceProduct &p, int dof,
+                              const std::int64_t (&cells)[gather_rows], const int (&components)[gather_rows],
+                              double (&sums)[gather_rows]) {
   const double *x[gather_rows];
 #pragma unroll
   for (int r = 0; r < gather_rows; ++r) {
@@ -118,8 +119,8 @@ __device__ void gather_inside(const DeviceSlots<small> &slots, const DeviceProdu
 }
 
 template <bool small>
-__device__ void gather_box(const DeviceGrid &grid, const DeviceSlots<small> &slots, const DeviceReach &reach, const DeviceProduct &p,
-                           const DeviceExceptions &exceptions, const GatherBox &box, unsigned block) {
+__device__ void gather_box(const DeviceGrid &grid, const DeviceSlots<small> &slots, const DeviceReach &reach,
+                           const DeviceProduct &p, const DeviceExceptions &exceptions, const GatherBox &box, unsigned block) {
   const unsigned plane = box.plane.divide(block), first = (block - plane * box.plane.by) * (gather_rows * gather_threads);
   const int      k = box.box.begin[2] + static_cast<int>(plane);
   int            i[gather_rows], j[gather_rows], c[gather_rows];

@@ -104,8 +104,7 @@ TCBOUND_INLINE void multiply_cells(const Term *terms, int constants, int count, 
 }
 
 // As many cells at once as there are, down to one: an addition waits for the one before, so several vectors take turns.
-template <int lanes, int n>
-TCBOUND_INLINE void multiply_run(const Line &line, const Product &p, Range run) {
+template <int lanes, int n> TCBOUND_INLINE void multiply_run(const Line &line, const Product &p, Range run) {
   const Term  *terms = line.terms.data();
   const int    constants = line.constants, count = static_cast<int>(line.terms.size());
   std::int64_t i = run.begin;
@@ -147,13 +146,15 @@ inline std::vector<Step> find_steps(const Stencil &s) {
     for (std::size_t slot = 0; slot < s.slots.size(); ++slot) {
       const Slot &at = s.slots[slot];
       if (s.arrays[slot].empty() == constant)
-        steps.push_back({((at.offset[2] * e.n[1] + at.offset[1]) * e.n[0] + at.offset[0]) * e.dof + at.component, static_cast<int>(slot)});
+        steps.push_back(
+          {((at.offset[2] * e.n[1] + at.offset[1]) * e.n[0] + at.offset[0]) * e.dof + at.component, static_cast<int>(slot)});
     }
   return steps;
 }
 
 // Of a line of cells of one component; slots without any neighbour there are left out.
-inline void find_terms(const Stencil &s, const Product &p, const double *ghosts, const std::vector<Step> &steps, bool inside, Line &line) {
+inline void find_terms(const Stencil &s, const Product &p, const double *ghosts, const std::vector<Step> &steps, bool inside,
+                       Line &line) {
   line.terms.clear();
   line.constants = 0;
   for (const Step &step : steps) {
@@ -202,8 +203,7 @@ TCBOUND_INLINE void multiply_box(const Stencil &s, const Product &product, const
   auto                    exception = s.exceptions.begin();
   for (line.k = box.begin[2]; line.k < box.end[2]; ++line.k)
     for (line.j = box.begin[1]; line.j < box.end[1]; ++line.j) {
-      const bool inside =
-        line.j >= low[0] && line.j < e.n[1] - high[0] && line.k >= low[1] && line.k < e.n[2] - high[1];
+      const bool inside = line.j >= low[0] && line.j < e.n[1] - high[0] && line.k >= low[1] && line.k < e.n[2] - high[1];
       line.first = (line.k * e.n[1] + line.j) * e.n[0];
       if (e.dof == 1) find_terms(s, p, ghosts, steps, inside, line);
       while (exception != s.exceptions.end() && *exception < line.first + box.begin[0]) ++exception;
@@ -226,7 +226,8 @@ TCBOUND_INLINE void multiply_box(const Stencil &s, const Product &product, const
         }
         if (i < box.end[0]) {
           const auto at = static_cast<std::size_t>(exception - s.exceptions.begin());
-          multiply_cell(s, p, ghosts, i++, line, s.patterns.data() + static_cast<std::size_t>(s.exception_patterns[at]) * width);
+          multiply_cell(s, p, ghosts, i++, line,
+                        s.patterns.data() + static_cast<std::size_t>(s.exception_patterns[at]) * width);
           ++exception;
         }
       }

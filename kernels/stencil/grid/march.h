@@ -17,7 +17,10 @@ template <int dimensions_, bool box_, int reach_, int columns_> struct March {
   static constexpr int  dimensions = dimensions_, reach = reach_, columns = columns_;
   static constexpr bool box = box_;
   static constexpr int  threads = 256, per_thread = dimensions == 2 ? 1 : box && reach > 1 ? 2 : 4; // cells, in rows
-  static constexpr int  blocks = dimensions == 2 ? (reach == 1 ? 6 : 4) : (reach == 1 && !box ? 4 : reach < 3 ? 3 : 2); // a multiprocessor, by registers
+  static constexpr int  blocks = dimensions == 2 ? (reach == 1 ? 6 : 4)
+                                                 : (reach == 1 && !box ? 4
+                                                    : reach < 3        ? 3
+                                                                       : 2); // a multiprocessor, by registers
   static constexpr int  rows = threads / columns * per_thread;
   static constexpr int  beyond = dimensions == 3 ? reach : 0; // neighbouring rows on each side
   static constexpr int  pitch = columns + 2 * reach, height = rows + 2 * beyond, plane = pitch * height;
@@ -28,7 +31,7 @@ template <int dimensions_, bool box_, int reach_, int columns_> struct March {
 
   static constexpr bool has(int dx, int dy, int dz) { return box || (dx != 0) + (dy != 0) + (dz != 0) <= 1; }
   static constexpr int  at(int dx, int dy, int dz) {
-    return dimensions == 3 ? dx + reach + across * (dy + reach + across * (dz + reach)) : dx + reach + across * (dz + reach);
+     return dimensions == 3 ? dx + reach + across * (dy + reach + across * (dz + reach)) : dx + reach + across * (dz + reach);
   }
 };
 
@@ -92,7 +95,8 @@ __device__ void request(const DeviceGrid &grid, const double *x, const int (&sou
 
 template <class M>
 __device__ void march(const DeviceGrid &grid, const MarchCoefficients<M> &a, const DeviceProduct &p,
-                      const DeviceExceptions &exceptions, const DeviceBox &box, const MarchPlan &plan, int block, double *shared) {
+                      const DeviceExceptions &exceptions, const DeviceBox &box, const MarchPlan &plan, int block,
+                      double *shared) {
   const int tile = block % (plan.tiles[0] * plan.tiles[1]), chunk = block / (plan.tiles[0] * plan.tiles[1]);
   const int i0 = box.begin[0] + tile % plan.tiles[0] * M::columns, j0 = box.begin[1] + tile / plan.tiles[0] * M::rows;
   const int k0 = box.begin[2] + chunk * plan.planes, k1 = min(box.end[2], k0 + plan.planes), last = k1 - 1 + M::reach;
