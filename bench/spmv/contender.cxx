@@ -7,13 +7,14 @@
 #include "spmv/csr/format.h"
 #ifdef TCBOUND_HAVE_CUDA
 #include "spmv/csr/cuda_core_tuning.h"
+#include "spmv/sell/cuda_core_tuning.h"
 #endif
 
 namespace tcbound::bench {
 
-Bench::Bench(const Matrix &a, Executor &e)
-  : matrix(a), executor(e), x(e, a.columns_count), z(e, a.rows), offsets(e, a.rows + 1), columns(e, a.nonzeros()),
-    values(e, a.nonzeros()), doubled(e, a.nonzeros()) {
+Bench::Bench(const Matrix &a, Executor &e, std::int64_t n)
+  : matrix(a), executor(e), count(n), x(e, n * a.columns_count), z(e, n * a.rows), offsets(e, a.rows + 1),
+    columns(e, a.nonzeros()), values(e, a.nonzeros()), doubled(e, a.nonzeros()) {
   Numbers<double> twice(a.values.size());
   parallel_for(a.nonzeros(), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t k = begin; k < end; ++k) twice[k] = 2.0 * a.values[k];
@@ -33,8 +34,9 @@ namespace {
 
 class KernelRunner final : public Runner {
 public:
-  KernelRunner(Executor &executor, const Kernel &kernel, std::unique_ptr<Format> format)
-    : executor_(executor), kernel_(kernel), format_(std::move(format)) {
+  KernelRunner(const Bench &bench, const Kernel &kernel, std::unique_ptr<Format> format)
+    : executor_(bench.executor), kernel_(kernel),
+      format_(std::move(format)), columns_{bench.count, bench.matrix.columns_count, 0, bench.matrix.rows} {
     format_->prepare(executor_, false);
     executor_.synchronize();
   }
@@ -43,19 +45,23 @@ public:
     Product product;
     product.x = x;
     product.z = z;
-    kernel_.apply(executor_, *format_, product);
+    if (columns_.count == 1)
+      kernel_.apply(executor_, *format_, product);
+    else
+      kernel_.apply_columns(executor_, *format_, product, columns_);
   }
   bool refill(const double *values) override {
     format_->refill(executor_, values, executor_.space());
     return true;
   }
-  Work         work() const override { return format_->work(false, false); }
+  Work         work() const override { return format_->work_of_columns(false, false, columns_.count); }
   std::int64_t stored_bytes() const override { return format_->stored_bytes(); }
 
 private:
   Executor               &executor_;
   const Kernel           &kernel_;
   std::unique_ptr<Format> format_;
+  Columns                 columns_;
 };
 
 } // namespace
@@ -66,15 +72,19 @@ std::vector<Contender> kernel_contenders(Bench &bench, [[maybe_unused]] bool var
   for (const Kernel *kernel : all_kernels()) {
     if (kernel->op() != "spmv" || kernel->space() != executor.space()) continue;
     all.push_back({kernel->name(), false, kernel->check(executor.device(), bench.problem), [&bench, &executor, kernel] {
-                     return std::make_unique<KernelRunner>(executor, *kernel, kernel->build(executor, bench.problem));
+                     return std::make_unique<KernelRunner>(bench, *kernel, kernel->build(executor, bench.problem));
                    }});
 #ifdef TCBOUND_HAVE_CUDA
-    if (!variants || kernel->name() != "spmv/csr/cuda_core") continue;
-    for (const csr::CudaCoreVariant &variant : csr::cuda_core_variants())
-      all.push_back({kernel->name() + ":" + variant.name, false, "", [&bench, &executor, kernel, &variant] {
-                       return std::make_unique<KernelRunner>(executor, *kernel,
-                                                             csr::build_cuda_core(executor, bench.problem.csr, variant.config));
-                     }});
+    if (!variants) continue;
+    const auto add_variants = [&](const auto &of, const auto &build) {
+      for (const auto &variant : of)
+        all.push_back({kernel->name() + ":" + variant.name, false, "", [&bench, &executor, kernel, &variant, build] {
+                         return std::make_unique<KernelRunner>(bench, *kernel,
+                                                               build(executor, bench.problem.csr, variant.config));
+                       }});
+    };
+    if (kernel->name() == "spmv/csr/cuda_core") add_variants(csr::cuda_core_variants(), csr::build_cuda_core);
+    if (kernel->name() == "spmv/sell/cuda_core") add_variants(sell::cuda_core_variants(), sell::build_cuda_core);
 #endif
   }
   return all;
@@ -127,7 +137,8 @@ private:
 } // namespace
 
 Contender petsc_contender(Bench &bench) {
-  return {"petsc/aij", true, "", [&bench] { return std::make_unique<PetscRunner>(bench.matrix); }};
+  const std::string why_not = bench.count > 1 ? "it is timed with one column only" : "";
+  return {"petsc/aij", true, why_not, [&bench] { return std::make_unique<PetscRunner>(bench.matrix); }};
 }
 
 } // namespace tcbound::bench

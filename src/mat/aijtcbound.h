@@ -39,7 +39,15 @@ struct TCBoundMatSettings {
   }
 };
 
-enum TCBoundMatOp { TCBOUND_MULT, TCBOUND_MULT_ADD, TCBOUND_MULT_TRANSPOSE, TCBOUND_MULT_TRANSPOSE_ADD, TCBOUND_MAT_OPS };
+enum TCBoundMatOp {
+  TCBOUND_MULT,
+  TCBOUND_MULT_ADD,
+  TCBOUND_MULT_TRANSPOSE,
+  TCBOUND_MULT_TRANSPOSE_ADD,
+  TCBOUND_MULT_DENSE,
+  TCBOUND_TRANSPOSE_MULT_DENSE,
+  TCBOUND_MAT_OPS
+};
 
 // The CSR that a format was built from. Another matrix, pattern state, size or index array means another pattern; another
 // object state or value array means new values. The matrix counts because MatHeaderReplace() hands a format, with its source,
@@ -129,9 +137,16 @@ PETSC_INTERN PetscErrorCode MatMultTranspose_SeqAIJTCBound(Mat A, Vec x, Vec y);
 PETSC_INTERN PetscErrorCode MatMultTransposeAdd_SeqAIJTCBound(Mat A, Vec x, Vec y, Vec z);
 PETSC_INTERN PetscErrorCode MatGetDiagonal_SeqAIJTCBound(Mat A, Vec d);
 
+// dense_product.cxx: takes the product if it is one of a seqaijtcbound matrix or its transpose with a dense one.
+PETSC_INTERN PetscErrorCode MatTCBoundDenseProductSetFromOptions(Mat C);
+
 // The row of one of the matrix's kernels in the log, kept in *kept; *row is NULL when no log is wanted.
 PETSC_INTERN PetscErrorCode MatSeqAIJTCBoundGetLogRow(Mat A, TCBoundMatOp op, const tcbound::Kernel &kernel,
                                                       const tcbound::Format &format, TCBoundLogRow *kept, TCBoundLogRow *row);
+
+// With -tcbound_counters, before the first call of that row: repeats the product on the same input into scratch memory.
+PETSC_INTERN PetscErrorCode MatSeqAIJTCBoundCount(Mat A, const tcbound::Kernel &kernel, tcbound::Format &format,
+                                                  const tcbound::Product &product, TCBoundLogRow row);
 
 // compare.cxx: around the matrix's own product, runs the other kernels on the same input (-mat_tcbound_compare). in_place: the
 // product overwrites the vector that it adds to.

@@ -4,7 +4,8 @@
 
 #include <petscdevice.h>
 
-static const char *const EventNames[TCBOUND_MAT_OPS] = {"MatMult", "MatMultAdd", "MatMultTranspose", "MatMultTrAdd"};
+static const char *const EventNames[TCBOUND_MAT_OPS] = {"MatMult",      "MatMultAdd",    "MatMultTranspose",
+                                                        "MatMultTrAdd", "MatMatMultNum", "MatTrnMatMultNum"};
 
 // The states by which changes of the matrix are noticed. Every product asks, so fields are read directly.
 static PetscErrorCode GetSource(Mat A, TCBoundMatSource *source) {
@@ -95,6 +96,21 @@ PetscErrorCode MatSeqAIJTCBoundGetLogRow(Mat A, TCBoundMatOp op, const tcbound::
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+PetscErrorCode MatSeqAIJTCBoundCount(Mat A, const tcbound::Kernel &kernel, tcbound::Format &format,
+                                     const tcbound::Product &product, TCBoundLogRow row) {
+  Mat_SeqAIJTCBound     *t = static_cast<Mat_SeqAIJTCBound *>(A->spptr);
+  tcbound::Product       repeated = product;
+  tcbound::Array<double> z;
+
+  PetscFunctionBegin;
+  if (!TCBoundLogWantsCount(row)) PetscFunctionReturn(PETSC_SUCCESS);
+  TCBoundCallCXX(z = tcbound::Array<double>(*t->executor, product.transpose ? A->cmap->n : A->rmap->n));
+  repeated.z = z.data(); // a product that adds to its own output would add again and again
+  PetscCall(TCBoundLogCount(row, *t->executor, format.work(product.transpose, product.beta != 0),
+                            [&] { kernel.apply(*t->executor, format, repeated); }));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode LogFlops(Mat_SeqAIJTCBound *t, bool accumulate) {
   // As MATSEQAIJ counts: a row of k entries takes k products and k - 1 sums, one more sum when it is added to a vector.
   const PetscLogDouble flops = 2.0 * t->source.nonzeros - (accumulate ? 0 : t->nonempty_rows);
@@ -129,6 +145,7 @@ static PetscErrorCode Apply(Mat A, TCBoundMatOp op, Vec x, Vec y, Vec z) {
 
   if (t->settings.compare) PetscCall(MatSeqAIJTCBoundCompareBefore(A, op, product, y && y == z));
   PetscCall(MatSeqAIJTCBoundGetLogRow(A, op, *t->kernel, *t->format, &t->rows[op], &row));
+  PetscCall(MatSeqAIJTCBoundCount(A, *t->kernel, *t->format, product, row));
   if (t->on_device) PetscCall(PetscLogGpuTimeBegin());
   if (t->on_device) PetscCall(TCBoundLogEnergyBegin(row));
   if (row) PetscCall(TCBoundLogBegin(row, *t->executor));
