@@ -194,5 +194,6 @@ PetscErrorCode MatTCBoundRegisterAll(void) {
   PetscCall(MatRegister(MATSTENCILTCBOUND, MatCreate_StencilTCBound));
   PetscCall(MatSeqAIJRegister(MATSEQAIJTCBOUND, MatConvert_SeqAIJ_SeqAIJTCBound));
   PetscCall(MatTCBoundRegisterFactors());
+  PetscCall(MatStencilTCBoundRegisterFactors());
   PetscFunctionReturn(PETSC_SUCCESS);
 }
