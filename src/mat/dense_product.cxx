@@ -90,11 +90,14 @@ static PetscErrorCode Numeric(Mat C) {
   product.z = z.data;
   columns = {x.columns, x.distance, 0, z.distance};
 
+  const tcbound::Work work = t->format->work_of_columns(transpose, false, columns.count);
+  const auto          run = [&] { t->kernel->apply_columns(*t->executor, *t->format, product, columns); };
   PetscCall(MatSeqAIJTCBoundGetLogRow(A, op, *t->kernel, *t->format, &t->rows[op], &row));
+  if (TCBoundLogWantsCount(row)) PetscCall(TCBoundLogCount(row, *t->executor, work, run)); // may be repeated: z is only written
   if (t->on_device) PetscCall(PetscLogGpuTimeBegin());
   if (row) PetscCall(TCBoundLogBegin(row, *t->executor));
-  TCBoundCallCXX(t->kernel->apply_columns(*t->executor, *t->format, product, columns));
-  if (row) PetscCall(TCBoundLogEnd(row, *t->executor, t->format->work_of_columns(transpose, false, columns.count)));
+  TCBoundCallCXX(run());
+  if (row) PetscCall(TCBoundLogEnd(row, *t->executor, work));
   if (t->on_device) PetscCall(PetscLogGpuTimeEnd());
   const PetscLogDouble flops = 2.0 * t->source.nonzeros * x.columns;
   PetscCall(t->on_device ? PetscLogGpuFlops(flops) : PetscLogFlops(flops));
