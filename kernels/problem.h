@@ -28,10 +28,15 @@ struct CsrView {
   MemorySpace   space = MemorySpace::host;
 };
 
-// What a kernel is asked to work on. One member per operation: SpMV uses csr.
+namespace grid {
+struct Stencil; // stencil/grid/stencil.h
+}
+
+// What a kernel is asked to work on. One member per operation: SpMV uses csr, stencil/grid the stencil (borrowed, on the host).
 struct Problem {
-  CsrView csr;
-  bool    reproducible = true; // only algorithms that give the same bits in every run
+  CsrView              csr;
+  const grid::Stencil *stencil = nullptr;
+  bool                 reproducible = true; // only algorithms that give the same bits in every run
 };
 
 } // namespace tcbound

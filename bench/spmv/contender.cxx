@@ -7,6 +7,7 @@
 #include "spmv/csr/format.h"
 #ifdef TCBOUND_HAVE_CUDA
 #include "spmv/csr/cuda_core_tuning.h"
+#include "spmv/sell/cuda_core_tuning.h"
 #endif
 
 namespace tcbound::bench {
@@ -74,12 +75,16 @@ std::vector<Contender> kernel_contenders(Bench &bench, [[maybe_unused]] bool var
                      return std::make_unique<KernelRunner>(bench, *kernel, kernel->build(executor, bench.problem));
                    }});
 #ifdef TCBOUND_HAVE_CUDA
-    if (!variants || kernel->name() != "spmv/csr/cuda_core") continue;
-    for (const csr::CudaCoreVariant &variant : csr::cuda_core_variants())
-      all.push_back({kernel->name() + ":" + variant.name, false, "", [&bench, &executor, kernel, &variant] {
-                       return std::make_unique<KernelRunner>(bench, *kernel,
-                                                             csr::build_cuda_core(executor, bench.problem.csr, variant.config));
-                     }});
+    if (!variants) continue;
+    const auto add_variants = [&](const auto &of, const auto &build) {
+      for (const auto &variant : of)
+        all.push_back({kernel->name() + ":" + variant.name, false, "", [&bench, &executor, kernel, &variant, build] {
+                         return std::make_unique<KernelRunner>(bench, *kernel,
+                                                               build(executor, bench.problem.csr, variant.config));
+                       }});
+    };
+    if (kernel->name() == "spmv/csr/cuda_core") add_variants(csr::cuda_core_variants(), csr::build_cuda_core);
+    if (kernel->name() == "spmv/sell/cuda_core") add_variants(sell::cuda_core_variants(), sell::build_cuda_core);
 #endif
   }
   return all;

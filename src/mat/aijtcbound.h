@@ -16,6 +16,7 @@
 
 // What the user asked of a matrix; the blocks of a parallel matrix take their parent's.
 struct TCBoundMatSettings {
+  std::string op = "spmv"; // whose kernels: stencil of a stenciltcbound matrix
   std::string backend = "auto";
   std::string format = "auto";
   std::string tune = "model";    // or measure
@@ -24,10 +25,18 @@ struct TCBoundMatSettings {
   PetscBool   compare = PETSC_FALSE; // -mat_tcbound_compare
 
   bool operator==(const TCBoundMatSettings &o) const {
-    return backend == o.backend && format == o.format && tune == o.tune && tune_seconds == o.tune_seconds &&
+    return op == o.op && backend == o.backend && format == o.format && tune == o.tune && tune_seconds == o.tune_seconds &&
            reproducible == o.reproducible && compare == o.compare;
   }
   bool operator!=(const TCBoundMatSettings &o) const { return !(*this == o); }
+
+  // Those of an AIJ copy of a matrix that is none.
+  TCBoundMatSettings for_aij() const {
+    TCBoundMatSettings settings = *this;
+    settings.op = "spmv";
+    settings.format = "auto";
+    return settings;
+  }
 };
 
 enum TCBoundMatOp {

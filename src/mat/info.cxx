@@ -170,10 +170,10 @@ PetscErrorCode MatTCBoundSetBackend(Mat A, const char backend[]) {
 
   Input Parameters:
 + A      - the matrix
-- format - auto, csr or compact
+- format - auto, csr, compact or sell
 
   Options Database Key:
-. -mat_tcbound_format (auto|csr|compact) - the same
+. -mat_tcbound_format (auto|csr|compact|sell) - the same
 
   Level: intermediate
 

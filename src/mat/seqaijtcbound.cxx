@@ -1,5 +1,6 @@
 // The type seqaijtcbound: a MATSEQAIJ whose products run on tcbound's kernels.
 #include "aijtcbound.h"
+#include "stenciltcbound.h"
 
 static struct _MatOps base_ops;
 static PetscBool      base_ops_known = PETSC_FALSE;
@@ -135,7 +136,7 @@ PetscErrorCode MatConvert_SeqAIJ_SeqAIJTCBound(Mat A, MatType, MatReuse reuse, M
    Options Database Keys:
 +  -mat_type aijtcbound                                  - this type on one rank, `MATMPIAIJTCBOUND` on several
 .  -mat_tcbound_backend (auto|host|cuda_core|cusparse)   - where products run; auto takes a device if there is one
-.  -mat_tcbound_format (auto|csr|compact)                - how the matrix is stored for products
+.  -mat_tcbound_format (auto|csr|compact|sell)           - how the matrix is stored for products
 .  -mat_tcbound_tune (model|measure)                     - choose among kernels by the bytes they move, or by timing them
 .  -mat_tcbound_tune_seconds s                           - seconds after which measuring tries no further kernel (10)
 .  -mat_tcbound_reproducible (true|false)                - the same bits in every run (default); without, cusparse takes the
@@ -170,6 +171,7 @@ PetscErrorCode MatTCBoundRegisterAll(void) {
   PetscCall(MatRegisterRootName(MATAIJTCBOUND, MATSEQAIJTCBOUND, MATMPIAIJTCBOUND));
   PetscCall(MatRegister(MATSEQAIJTCBOUND, MatCreate_SeqAIJTCBound));
   PetscCall(MatRegister(MATMPIAIJTCBOUND, MatCreate_MPIAIJTCBound));
+  PetscCall(MatRegister(MATSTENCILTCBOUND, MatCreate_StencilTCBound));
   PetscCall(MatSeqAIJRegister(MATSEQAIJTCBOUND, MatConvert_SeqAIJ_SeqAIJTCBound));
   PetscCall(MatTCBoundRegisterFactors());
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -101,7 +101,9 @@ TEST_P(SpmvColumns, WorkCountsTheMatrixOnceAPass) {
   EXPECT_EQ(format->work_of_columns(false, false, 1), one);
   EXPECT_EQ(eight.useful_flops, 8 * one.useful_flops);
   const std::int64_t vectors = 8 * (a.rows + a.columns_count), matrix = one.bytes - vectors;
-  if (kernel().format() == "csr")
+  if (kernel().name() == "spmv/csr/cuda_core") // it writes x anew and reads that
+    EXPECT_EQ(eight.bytes, matrix + 8 * vectors + 2 * 64 * a.columns_count);
+  else if (kernel().format() == "csr")
     EXPECT_EQ(eight.bytes, matrix + 8 * vectors);
   else
     EXPECT_LE(eight.bytes, 8 * one.bytes);

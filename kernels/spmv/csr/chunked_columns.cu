@@ -5,6 +5,8 @@
 namespace tcbound::csr {
 namespace {
 
+constexpr int pack_threads = 256;
+
 // What the arguments of a product become for column k. Each column has its own places for parts of split rows.
 template <class Arguments> __device__ Arguments from_column(const Arguments &a, const Columns &by, std::int64_t k) {
   Arguments from = a;
@@ -18,81 +20,85 @@ template <class Arguments> __device__ Arguments from_column(const Arguments &a, 
   return from;
 }
 
-// As multiply_row(), for K columns. Columns beyond the last are the last again.
-template <int lanes, int K, class Staged>
-__device__ void multiply_row(const Staged &staged, const double *const (&x)[K], int k, int end, double (&sum)[K]) {
-  constexpr int at_once = 2 * batch / K;
-#pragma unroll
-  for (int q = 0; q < K; ++q) sum[q] = 0.0;
-  for (; k < end; k += at_once * lanes) {
-    double v[at_once], w[at_once][K];
-#pragma unroll
-    for (int j = 0; j < at_once; ++j) {
-      const bool         in = k + j * lanes < end;
-      const std::int32_t column = in ? staged.columns[k + j * lanes] : 0;
-      v[j] = in ? staged.values[k + j * lanes] : 0.0;
-#pragma unroll
-      for (int q = 0; q < K; ++q) w[j][q] = in ? __ldg(x[q] + column) : 0.0;
-    }
-#pragma unroll
-    for (int j = 0; j < at_once; ++j)
-#pragma unroll
-      for (int q = 0; q < K; ++q) sum[q] = fma(v[j], w[j][q], sum[q]);
-  }
+// Pairs of columns that are taken at a time.
+int pairs_of(std::int64_t columns) { return columns <= 2 ? 1 : columns <= 4 ? 2 : 4; }
+
+std::int64_t padded(std::int64_t columns) {
+  const std::int64_t at_a_time = 2 * pairs_of(columns);
+  return (columns + at_a_time - 1) / at_a_time * at_a_time;
 }
 
-// All rows of a chunk but one kept apart, for all columns.
-template <int lanes, int K, class Arguments, class Staged>
-__device__ void sum_rows(const Arguments &a, const Columns &by, const Chunk &chunk, const Staged &staged) {
-  const int thread = static_cast<int>(threadIdx.x), rows = chunk.rows, step = static_cast<int>(blockDim.x) / lanes;
-  for (std::int64_t first = 0; first < by.count; first += K) {
-    const int     live = static_cast<int>(min(static_cast<std::int64_t>(K), by.count - first));
-    const double *x[K];
+// Writes x anew for loads of whole rows: of P pairs of columns at a time, row after row. Columns beyond the last are 0.
+template <int P> __global__ void pack_rows(const double *x, std::int64_t rows, const Columns by, double *packed) {
+  constexpr int      K = 2 * P;
+  __shared__ double  tile[pack_threads * (K + 1)];
+  const std::int64_t first = blockIdx.x * static_cast<std::int64_t>(pack_threads), row = first + threadIdx.x;
+  const std::int64_t column = static_cast<std::int64_t>(blockIdx.y) * K;
+  double            *to = packed + column * rows + first * K;
+  for (int q = 0; q < K; ++q)
+    tile[static_cast<int>(threadIdx.x) * (K + 1) + q] =
+      row < rows && column + q < by.count ? x[(column + q) * by.x + row] : 0.0;
+  __syncthreads();
+  const int elements = static_cast<int>(min(static_cast<std::int64_t>(pack_threads), rows - first)) * K;
+  for (int e = static_cast<int>(threadIdx.x); e < elements; e += pack_threads) to[e] = tile[e / K * (K + 1) + e % K];
+}
+
+// One of L P threads of a row: every L-th of its entries with one pair of columns.
+template <int L, int P, class Staged> __device__ double2 multiply_row(const Staged &staged, const double2 *x, int k, int end) {
+  constexpr int in_flight = batch / 2; // 16-byte loads
+  double2       sum = {0.0, 0.0};
+  for (; k < end; k += in_flight * L) {
+    double  v[in_flight];
+    double2 w[in_flight];
 #pragma unroll
-    for (int q = 0; q < K; ++q) x[q] = a.x + (first + min(q, live - 1)) * by.x;
+    for (int j = 0; j < in_flight; ++j) {
+      const bool in = k + j * L < end;
+      w[j] = in ? __ldg(x + static_cast<std::int64_t>(staged.columns[k + j * L]) * P) : double2{0.0, 0.0};
+      v[j] = in ? staged.values[k + j * L] : 0.0;
+    }
+#pragma unroll
+    for (int j = 0; j < in_flight; ++j) {
+      sum.x = fma(v[j], w[j].x, sum.x);
+      sum.y = fma(v[j], w[j].y, sum.y);
+    }
+  }
+  return sum;
+}
+
+template <int L, int P, class Arguments, class Staged>
+__device__ void sum_rows(const Arguments &a, const double *packed, std::int64_t inputs, const Columns &by, const Chunk &chunk,
+                         const Staged &staged) {
+  constexpr int lanes = L * P;
+  const int     thread = static_cast<int>(threadIdx.x), rows = chunk.rows, step = static_cast<int>(blockDim.x) / lanes;
+  const int     pair = thread % P, lane = thread % lanes / P;
+  for (std::int64_t first = 0; first < by.count; first += 2 * P) {
+    const double2 *x = reinterpret_cast<const double2 *>(packed + first * inputs) + pair;
     // A warp goes on while its first row is one of the chunk's: shuffles need all its lanes.
     for (int row = thread / lanes; row - thread % 32 / lanes < rows; row += step) {
       const Range range = load_range(a.offsets, chunk, staged.origin, row);
-      double      sum[K];
-      multiply_row<lanes, K>(staged, x, range.begin + thread % lanes, range.end, sum);
+      double2     sum = multiply_row<L, P>(staged, x, range.begin + lane, range.end);
 #pragma unroll
-      for (int q = 0; q < K; ++q)
-#pragma unroll
-        for (int distance = lanes / 2; distance > 0; distance /= 2) sum[q] += __shfl_xor_sync(all_lanes, sum[q], distance);
-      if (thread % lanes != 0 || row >= rows) continue;
-#pragma unroll
-      for (int q = 0; q < K; ++q)
-        if (q < live) {
-          Scaling scaling = a.scaling;
-          scaling.z += (first + q) * by.z;
-          scaling.y += (first + q) * by.y;
-          store(scaling, chunk.row + row, sum[q]);
-        }
+      for (int distance = lanes / 2; distance >= P; distance /= 2) {
+        sum.x += __shfl_xor_sync(all_lanes, sum.x, distance);
+        sum.y += __shfl_xor_sync(all_lanes, sum.y, distance);
+      }
+      if (lane != 0 || row >= rows) continue;
+      for (int q = 0; q < 2; ++q) {
+        const std::int64_t column = first + 2 * pair + q;
+        if (column >= by.count) break;
+        Scaling scaling = a.scaling;
+        scaling.z += column * by.z;
+        scaling.y += column * by.y;
+        store(scaling, chunk.row + row, q ? sum.y : sum.x);
+      }
     }
   }
 }
 
-template <int K, class Arguments, class Staged>
-__device__ void sum_rows(const Arguments &a, const Columns &by, const Chunk &chunk, const Staged &staged) {
-  switch (chunk.log2_lanes) {
-  case 0:
-    return sum_rows<1, K>(a, by, chunk, staged);
-  case 1:
-    return sum_rows<2, K>(a, by, chunk, staged);
-  case 2:
-    return sum_rows<4, K>(a, by, chunk, staged);
-  case 3:
-    return sum_rows<8, K>(a, by, chunk, staged);
-  case 4:
-    return sum_rows<16, K>(a, by, chunk, staged);
-  default:
-    return sum_rows<32, K>(a, by, chunk, staged);
-  }
-}
-
-template <int K, class Offset>
-__global__ void __launch_bounds__(max_threads, 2)
-  multiply_columns(const Arguments<Offset, PlainColumns, double> a, const Columns by) {
+template <int P, class Offset>
+__global__ void __launch_bounds__(max_threads, min_blocks)
+  multiply_columns(const Arguments<Offset, PlainColumns, double> a, const double *packed, std::int64_t inputs,
+                   const Columns by) {
   __shared__ CopyBarrier arrived;
   const std::int32_t     c = static_cast<std::int32_t>(blockIdx.x);
   if (threadIdx.x == 0) initialise(arrived);
@@ -106,21 +112,42 @@ __global__ void __launch_bounds__(max_threads, 2)
   a.columns.with_type(place, staged_columns(a, 0), [&](const auto &columns) {
     const Staged<std::decay_t<decltype(columns)>, double> staged = {staged_products(a, 0), staged_values(a, 0), columns,
                                                                     origin_of(chunk)};
-    sum_rows<K>(a, by, chunk, staged);
+    switch (chunk.log2_lanes) {
+    case 0:
+      return sum_rows<1, P>(a, packed, inputs, by, chunk, staged);
+    case 1:
+      return sum_rows<2, P>(a, packed, inputs, by, chunk, staged);
+    case 2:
+      return sum_rows<4, P>(a, packed, inputs, by, chunk, staged);
+    default:
+      return sum_rows<8, P>(a, packed, inputs, by, chunk, staged);
+    }
   });
 }
 
-template <int K, class Offset>
-void launch_columns(Executor &executor, const Arguments<Offset, PlainColumns, double> &arguments, const Columns &columns,
-                    int threads, std::size_t shared) {
-  const auto kernel = csr::multiply_columns<K, Offset>;
+template <int P, class Offset>
+void launch_columns(Executor &executor, const Arguments<Offset, PlainColumns, double> &arguments, std::int64_t inputs,
+                    Array<double> &packed, const Columns &columns, int threads, std::size_t shared) {
+  const auto         stream = static_cast<cudaStream_t>(executor.stream());
+  const std::int64_t groups = padded(columns.count) / (2 * P);
+  if (packed.size() < padded(columns.count) * inputs) packed = Array<double>(executor, padded(columns.count) * inputs);
+  if (inputs > 0) {
+    const dim3 grid(static_cast<unsigned>((inputs + pack_threads - 1) / pack_threads), static_cast<unsigned>(groups));
+    pack_rows<P><<<grid, pack_threads, 0, stream>>>(arguments.x, inputs, columns, packed.data());
+    TCBOUND_LAUNCHED();
+  }
+  const auto kernel = csr::multiply_columns<P, Offset>;
   TCBOUND_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared)));
-  kernel<<<static_cast<unsigned>(arguments.chunk_count), static_cast<unsigned>(threads), shared,
-           static_cast<cudaStream_t>(executor.stream())>>>(arguments, columns);
+  kernel<<<static_cast<unsigned>(arguments.chunk_count), static_cast<unsigned>(threads), shared, stream>>>(
+    arguments, packed.data(), inputs, columns);
   TCBOUND_LAUNCHED();
 }
 
 } // namespace
+
+std::int64_t ChunkedColumns::packed_bytes(std::int64_t inputs, std::int64_t columns) {
+  return static_cast<std::int64_t>(sizeof(double)) * padded(columns) * inputs;
+}
 
 void ChunkedColumns::multiply(Executor &executor, const DeviceArrays &a, const ChunkTable &table, const CudaCoreConfig &config,
                               const Product &p, const Columns &columns) {
@@ -148,12 +175,12 @@ void ChunkedColumns::multiply(Executor &executor, const DeviceArrays &a, const C
                                                                1,
                                                                config.evict_first,
                                                                {p.alpha, p.beta, p.y, p.z, nullptr}};
-    if (columns.count <= 2)
-      launch_columns<2>(executor, arguments, columns, config.threads, shared);
-    else if (columns.count <= 4)
-      launch_columns<4>(executor, arguments, columns, config.threads, shared);
+    if (pairs_of(columns.count) == 1)
+      launch_columns<1>(executor, arguments, a.columns_count, packed_, columns, config.threads, shared);
+    else if (pairs_of(columns.count) == 2)
+      launch_columns<2>(executor, arguments, a.columns_count, packed_, columns, config.threads, shared);
     else
-      launch_columns<8>(executor, arguments, columns, config.threads, shared);
+      launch_columns<4>(executor, arguments, a.columns_count, packed_, columns, config.threads, shared);
   });
 }
 

@@ -22,6 +22,12 @@ public:
            columns_of_[1].bytes();
   }
 
+  Work work_of_columns(bool transpose, bool accumulate, std::int64_t count) const override {
+    Work work = DeviceFormat::work_of_columns(transpose, accumulate, count);
+    if (count > 1) work.bytes += 2 * ChunkedColumns::packed_bytes(transpose ? rows_ : columns_, count);
+    return work;
+  }
+
   void prepare(Executor &executor, bool transpose) override {
     if (!products_[transpose].prepared()) products_[transpose].prepare(executor, arrays(executor, transpose), config_);
   }
