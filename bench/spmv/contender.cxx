@@ -7,6 +7,7 @@
 #include "spmv/csr/format.h"
 #ifdef TCBOUND_HAVE_CUDA
 #include "spmv/csr/cuda_core_tuning.h"
+#include "spmv/fragments/tuning.h"
 #endif
 
 namespace tcbound::bench {
@@ -69,6 +70,24 @@ std::vector<Contender> kernel_contenders(Bench &bench, [[maybe_unused]] bool var
                      return std::make_unique<KernelRunner>(executor, *kernel, kernel->build(executor, bench.problem));
                    }});
 #ifdef TCBOUND_HAVE_CUDA
+    // Tensor cores by every instruction; without an order, the kernel has chosen one above.
+    for (const MmaShapeFacts &shape : mma_shapes) {
+      if (kernel->backend() != "tensor_core") break;
+      Problem problem = bench.problem;
+      problem.mma = shape.shape;
+      all.push_back(
+        {kernel->name() + ":" + shape.name, false, kernel->check(executor.device(), problem), [&executor, kernel, problem] {
+           return std::make_unique<KernelRunner>(executor, *kernel, kernel->build(executor, problem));
+         }});
+    }
+    if (variants && kernel->format() == "fragments")
+      for (const fragments::Variant &variant : fragments::variants()) {
+        const MmaShape mma = kernel->backend() == "tensor_core" ? MmaShape::m8n8k4 : MmaShape::automatic;
+        all.push_back({kernel->name() + ":" + variant.name, false, "", [&bench, &executor, kernel, &variant, mma] {
+                         return std::make_unique<KernelRunner>(
+                           executor, *kernel, fragments::build(executor, bench.problem.csr, mma, variant.config));
+                       }});
+      }
     if (!variants || kernel->name() != "spmv/csr/cuda_core") continue;
     for (const csr::CudaCoreVariant &variant : csr::cuda_core_variants())
       all.push_back({kernel->name() + ":" + variant.name, false, "", [&bench, &executor, kernel, &variant] {
