@@ -141,10 +141,10 @@ static PetscErrorCode GetSettings(Mat A, TCBoundMatSettings *settings) {
 
   Input Parameters:
 + A       - the matrix
-- backend - auto, host, cuda_core or cusparse
+- backend - auto, host, cuda_core, cusparse or tensor_core
 
   Options Database Key:
-. -mat_tcbound_backend (auto|host|cuda_core|cusparse) - the same
+. -mat_tcbound_backend (auto|host|cuda_core|cusparse|tensor_core) - the same
 
   Level: intermediate
 
@@ -170,10 +170,10 @@ PetscErrorCode MatTCBoundSetBackend(Mat A, const char backend[]) {
 
   Input Parameters:
 + A      - the matrix
-- format - auto, csr or compact
+- format - auto, csr, compact or fragments
 
   Options Database Key:
-. -mat_tcbound_format (auto|csr|compact) - the same
+. -mat_tcbound_format (auto|csr|compact|fragments) - the same
 
   Level: intermediate
 

@@ -26,6 +26,22 @@ inline void rank(std::vector<Candidate> &candidates) {
   });
 }
 
+// Leaves out kernels on tensor cores whose twin on CUDA cores is a candidate: it moves the same bytes, and where bytes decide,
+// nothing is gained. To be asked for by name, or found by measuring.
+inline void leave_out_tensor_twins(std::vector<Candidate> &candidates) {
+  const std::vector<Candidate> all = candidates;
+  candidates.erase(std::remove_if(candidates.begin(), candidates.end(),
+                                  [&](const Candidate &one) {
+                                    return one.kernel->backend() == "tensor_core" &&
+                                           std::any_of(all.begin(), all.end(), [&](const Candidate &other) {
+                                             return other.kernel->backend() == "cuda_core" &&
+                                                    other.kernel->op() == one.kernel->op() &&
+                                                    other.kernel->format() == one.kernel->format();
+                                           });
+                                  }),
+                   candidates.end());
+}
+
 // Whether a format that turned out to take `built` should give way to the next candidate.
 inline bool gives_way(const Candidate &candidate, const Work &built, const Candidate &next) {
   return candidate.kernel->space() == next.kernel->space() && next.work.bytes <= built.bytes;
