@@ -37,7 +37,9 @@ PetscErrorCode MatSeqAIJTCBoundGetProblem(Mat A, tcbound::Problem *problem, TCBo
   csr.columns = {source->j, static_cast<int>(sizeof(PetscInt))};
   csr.values = source->a;
   csr.space = tcbound::MemorySpace::host;
-  problem->reproducible = static_cast<Mat_SeqAIJTCBound *>(A->spptr)->settings.reproducible;
+  const TCBoundMatSettings &settings = static_cast<Mat_SeqAIJTCBound *>(A->spptr)->settings;
+  problem->reproducible = settings.reproducible;
+  problem->mma = tcbound::mma_shape_named(settings.mma);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
