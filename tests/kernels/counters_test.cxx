@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <iostream>
 
 #include "kernel.h"
 #include "rules.h"
+#include "vector.h"
 
 namespace {
 
@@ -106,6 +108,34 @@ TEST_F(GpuCounters, AMatrixThatFitsInL2TakesNoMoreFromDram) {
   const Counts counts = product("spmv/csr/cuda_core", bench::poisson(48, 7, false, "poisson7-48")); // 11 MB
   EXPECT_LT(counts.dram_bytes(), 1.05 * static_cast<double>(work_.bytes));
   EXPECT_GT(counts.l2_bytes, 0.95 * static_cast<double>(work_.bytes));
+}
+
+// w = q v as matrix products: their instructions are there, and cuda_core's twin has none.
+TEST_F(GpuCounters, TensorCoresAreSeen) {
+  const std::int64_t length = std::int64_t(1) << 24;
+  Array<double>      v(*executor_, length), w(*executor_, length);
+  const double      *in = v.data();
+  const double       q = 1.5;
+  Elementwise        call;
+  call.length = length;
+  call.w = w.data();
+  call.v = &in;
+  call.coefficients = &q;
+  const auto       &tensor = dynamic_cast<const ElementwiseKernel &>(*find_kernel("scale/array/tensor_core"));
+  const auto       &cuda = dynamic_cast<const ElementwiseKernel &>(*find_kernel("scale/array/cuda_core"));
+  const std::string why_not = tensor.check_vectors(executor_->device(), length, MmaShape::automatic);
+  if (!why_not.empty()) GTEST_SKIP() << why_not;
+  const Counts with = counters_->measure([&] { tensor.run(*executor_, call); });
+  const Counts without = counters_->measure([&] { cuda.run(*executor_, call); });
+  const double issued = static_cast<double>(tensor.work(call).issued_flops);
+  EXPECT_GT(with.mma_instructions, 0.0);
+  EXPECT_EQ(without.mma_instructions, 0.0);
+  EXPECT_EQ(without.mma_flops, 0.0);
+  std::cout << "operations of tensor cores, measured over issued: " << with.mma_flops / issued << '\n';
+  EXPECT_GT(with.mma_flops, 0.45 * issued);
+  EXPECT_LT(with.mma_flops, 2.2 * issued);
+  EXPECT_GE(without.multiply + without.fma, static_cast<double>(length)); // a multiplication an element
+  EXPECT_LE(without.multiply + without.fma, 1.1 * static_cast<double>(length));
 }
 
 TEST_F(GpuCounters, NothingIsNothing) {
