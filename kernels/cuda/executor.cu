@@ -207,7 +207,9 @@ double CudaExecutor::measure_cache_bandwidth() {
 
 double CudaExecutor::measure_launch() {
   // Behind other work, as in an application whose host runs ahead: else the time that the host takes to submit it counts too.
-  Array<char> busy(*this, std::int64_t(64) << 20);
+  std::size_t available = 0, total = 0;
+  TCBOUND_CUDA(cudaMemGetInfo(&available, &total));
+  Array<char> busy(*this, static_cast<std::int64_t>(std::min(std::size_t(64) << 20, available / 4)));
   return median_seconds(
     *this, 31, [&] { empty<<<1, 1, 0, stream_>>>(); },
     [&] { TCBOUND_CUDA(cudaMemsetAsync(busy.data(), 0, static_cast<std::size_t>(busy.bytes()), stream_)); });
