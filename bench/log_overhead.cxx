@@ -85,7 +85,7 @@ PetscErrorCode Report(const Options &options, const Timing &timing, Line line) {
     nlohmann::json extra = {{"log", log_names[log]}, {"iterations", options.iterations}};
     line.kernel = kernel + ", " + log_names[log];
     line.time_us = median(timing.microseconds[log]);
-    PetscCall(PetscPrintf(PETSC_COMM_SELF, "%-12s %-30s %-50s %9.3f us", line.name.c_str(), line.op.c_str(),
+    PetscCall(PetscPrintf(PETSC_COMM_SELF, "%-12s %-48s %-50s %9.3f us", line.name.c_str(), line.op.c_str(),
                           line.kernel.c_str(), line.time_us));
     if (log > 0) {
       const double overhead = MedianOverhead(timing, log);
@@ -104,18 +104,89 @@ PetscErrorCode Report(const Options &options, const Timing &timing, Line line) {
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+// With vectors of PETSc's own type, whose operations only PETSc's log has, or with tcbound's.
+PetscErrorCode TimeSolves(const Options &options, Mat A, bool our_vectors, PetscLogHandler handler, Line line) {
+  PetscInt rows;
+  KSP      ksp;
+  Vec      x, b;
+  Timing   solves;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatGetSize(A, &rows, NULL));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  if (our_vectors) {
+    for (Vec *v : {&x, &b}) {
+      PetscCall(VecDestroy(v));
+      PetscCall(VecCreate(PETSC_COMM_SELF, v));
+      PetscCall(VecSetSizes(*v, rows, rows));
+      PetscCall(VecSetType(*v, VECTCBOUND));
+    }
+  }
+  PetscCall(VecSet(b, 1.0));
+  PetscCall(tcbound::bench::MakeCG(A, options.iterations, &ksp));
+  PetscCall(TimeInTurns(
+    options, handler, [&] { return KSPSolve(ksp, b, x); }, &solves));
+  tcbound::bench::AddCGWork(rows, &line);
+  if (our_vectors) line.op += ", tcbound's vectors";
+  PetscCall(Report(options, solves, line));
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode TimeProducts(const Options &options, Mat A, PetscLogHandler handler, Line line) {
+  Vec    x, y;
+  Timing products;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreateVecs(A, &x, &y));
+  PetscCall(VecSet(x, 1.0));
+  PetscCall(TimeInTurns(
+    options, handler,
+    [&] {
+      PetscFunctionBeginUser;
+      for (int k = 0; k < options.iterations; k++) PetscCall(MatMult(A, x, y));
+      PetscFunctionReturn(PETSC_SUCCESS);
+    },
+    &products));
+  line.op = "MatMult";
+  PetscCall(Report(options, products, line));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+// What lines of this matrix have in common.
+PetscErrorCode Describe(Mat A, Line *line) {
+  MatTCBoundInfo info;
+  PetscBool      has_device;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatTCBoundGetInfo(A, &info));
+  PetscCall(TCBoundHasDevice(&has_device, NULL));
+  const bool on_device = has_device && strcmp(info.backend, "host");
+  line->kernel = info.kernel;
+  line->bytes = static_cast<std::int64_t>(info.moved_bytes);
+  line->useful_flops = static_cast<std::int64_t>(info.useful_flops);
+  line->device = "host";
+  if (on_device) {
+    const char *device;
+    PetscCall(TCBoundGetDeviceName(&device));
+    line->device = device;
+  }
+  PetscCall(TCBoundGetBandwidth(PETSC_COMM_SELF, on_device ? PETSC_MEMTYPE_CUDA : PETSC_MEMTYPE_HOST, &line->roof));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode Run(const Options &options) {
-  const std::string            name = "poisson7-" + std::to_string(options.n);
-  const tcbound::bench::Matrix m = tcbound::bench::poisson(options.n, 7, false, name);
+  Line line;
+  line.name = "poisson7-" + std::to_string(options.n);
+  const tcbound::bench::Matrix m = tcbound::bench::poisson(options.n, 7, false, line.name);
   std::vector<PetscInt>        i(m.offsets.begin(), m.offsets.end()), j(m.columns.begin(), m.columns.end());
   const PetscInt               rows = static_cast<PetscInt>(m.rows);
   Mat                          A;
-  Vec                          x, b;
-  KSP                          ksp;
   PetscLogHandler              handler;
-  MatTCBoundInfo               info;
-  PetscBool                    has_device;
-  Line                         line;
 
   PetscFunctionBeginUser;
   PetscCall(PetscLogDefaultBegin());
@@ -125,44 +196,10 @@ PetscErrorCode Run(const Options &options) {
     MatCreateSeqAIJWithArrays(PETSC_COMM_SELF, rows, rows, i.data(), j.data(), const_cast<double *>(m.values.data()), &A));
   PetscCall(MatConvert(A, MATAIJTCBOUND, MAT_INPLACE_MATRIX, &A));
   PetscCall(MatTCBoundSetBackend(A, options.backend.c_str()));
-  PetscCall(MatCreateVecs(A, &x, &b));
-  PetscCall(VecSet(x, 1.0));
-  PetscCall(MatMult(A, x, b));
-  PetscCall(MatTCBoundGetInfo(A, &info));
-  PetscCall(TCBoundHasDevice(&has_device, NULL));
-  const bool on_device = has_device && strcmp(info.backend, "host");
-  line.name = name;
-  line.kernel = info.kernel;
-  line.bytes = static_cast<std::int64_t>(info.moved_bytes);
-  line.useful_flops = static_cast<std::int64_t>(info.useful_flops);
-  line.device = "host";
-  if (on_device) {
-    const char *device;
-    PetscCall(TCBoundGetDeviceName(&device));
-    line.device = device;
-  }
-  PetscCall(TCBoundGetBandwidth(PETSC_COMM_SELF, on_device ? PETSC_MEMTYPE_CUDA : PETSC_MEMTYPE_HOST, &line.roof));
-
-  PetscCall(tcbound::bench::MakeCG(A, options.iterations, &ksp));
-  Timing solves, products;
-  PetscCall(TimeInTurns(
-    options, handler, [&] { return KSPSolve(ksp, b, x); }, &solves));
-  PetscCall(TimeInTurns(
-    options, handler,
-    [&] {
-      PetscFunctionBeginUser;
-      for (int k = 0; k < options.iterations; k++) PetscCall(MatMult(A, b, x));
-      PetscFunctionReturn(PETSC_SUCCESS);
-    },
-    &products));
-  line.op = "MatMult";
-  PetscCall(Report(options, products, line));
-  tcbound::bench::AddCGWork(m.rows, &line);
-  PetscCall(Report(options, solves, line));
+  PetscCall(Describe(A, &line));
+  PetscCall(TimeProducts(options, A, handler, line));
+  for (const bool our_vectors : {false, true}) PetscCall(TimeSolves(options, A, our_vectors, handler, line));
   PetscCall(PetscLogHandlerDestroy(&handler));
-  PetscCall(KSPDestroy(&ksp));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&b));
   PetscCall(MatDestroy(&A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

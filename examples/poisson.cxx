@@ -2,7 +2,8 @@ static char help[] =
   "Solves -div(k grad u) = f on the unit cube, u = 0 on its faces, with 7 points on a DMDA and checks the residual. It is a "
   "plain\n"
   "PETSc program that knows nothing of tcbound:\n"
-  "  poisson -n 160 -ksp_type cg -pc_type jacobi -dll_append libtcbound.so -dm_mat_type aijtcbound -log_view\n\n"
+  "  poisson -n 160 -ksp_type cg -pc_type jacobi -dll_append libtcbound.so -dm_mat_type aijtcbound -dm_vec_type tcbound "
+  "-log_view\n\n"
   "  -n N          points in each direction (64)\n"
   "  -variable     k varies from point to point (without, k = 1)\n\n";
 
@@ -76,7 +77,8 @@ int main(int argc, char **argv) {
   PetscCall(DMCreateMatrix(da, &A));
   PetscCall(PetscObjectSetName((PetscObject)A, "A"));
   PetscCall(Assemble(da, variable, A));
-  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(DMCreateGlobalVector(da, &x));
+  PetscCall(VecDuplicate(x, &b));
   PetscCall(VecDuplicate(b, &r));
   PetscCall(VecSet(b, 1.0 / (PetscReal)((n + 1) * (n + 1))));
 

@@ -33,10 +33,11 @@ PETSC_EXTERN PetscErrorCode TCBoundInitialize(void);
 // Builds the matrix's format now if its first product has not done so, and tells what it is. Collective.
 PETSC_EXTERN PetscErrorCode MatTCBoundGetInfo(Mat A, MatTCBoundInfo *info);
 
-// The backend for the products that follow: auto, host, cuda_core, cusparse (as -mat_tcbound_backend). Logically collective.
+// The backend for the products that follow: auto, host, cuda_core, cusparse, tensor_core (as
+// -mat_tcbound_backend). Logically collective.
 PETSC_EXTERN PetscErrorCode MatTCBoundSetBackend(Mat A, const char backend[]);
 
-// The format for the products that follow: auto, csr (as -mat_tcbound_format). Logically collective.
+// The format for the products that follow: auto, csr, compact, fragments (as -mat_tcbound_format). Logically collective.
 PETSC_EXTERN PetscErrorCode MatTCBoundSetFormat(Mat A, const char format[]);
 
 // Where a vector's operations run: backend auto, host, cuda_core or tensor_core (as -vec_tcbound_backend), and the matrix instruction of

@@ -7,9 +7,6 @@
 
 namespace tcbound {
 
-// The FP64 matrix instructions (PTX: mma.sync). `automatic` leaves the choice to the kernel.
-enum class MmaShape { automatic, m8n8k4, m16n8k4, m16n8k8, m16n8k16 };
-
 // What is to be said of an FP64 matrix instruction beyond its name.
 struct MmaShapeFacts {
   MmaShape    shape;
@@ -29,6 +26,13 @@ inline const MmaShapeFacts &facts_of(MmaShape shape) {
   for (const MmaShapeFacts &facts : mma_shapes)
     if (facts.shape == shape) return facts;
   throw Error(ErrorCode::invalid, "an MMA shape that is left to choose has no facts");
+}
+
+// By its name; any other name leaves the choice to the kernel.
+inline MmaShape mma_shape_named(const std::string &name) {
+  for (const MmaShapeFacts &facts : mma_shapes)
+    if (name == facts.name) return facts.shape;
+  return MmaShape::automatic;
 }
 
 // Empty when the device has the instruction, else why not, as a clause. `automatic` asks for any of them.

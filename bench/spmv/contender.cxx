@@ -7,6 +7,7 @@
 #include "spmv/csr/format.h"
 #ifdef TCBOUND_HAVE_CUDA
 #include "spmv/csr/cuda_core_tuning.h"
+#include "spmv/fragments/tuning.h"
 #include "spmv/sell/cuda_core_tuning.h"
 #endif
 
@@ -75,6 +76,16 @@ std::vector<Contender> kernel_contenders(Bench &bench, [[maybe_unused]] bool var
                      return std::make_unique<KernelRunner>(bench, *kernel, kernel->build(executor, bench.problem));
                    }});
 #ifdef TCBOUND_HAVE_CUDA
+    // Tensor cores by every instruction; without an order, the kernel has chosen one above.
+    for (const MmaShapeFacts &shape : mma_shapes) {
+      if (kernel->backend() != "tensor_core") break;
+      Problem problem = bench.problem;
+      problem.mma = shape.shape;
+      all.push_back({kernel->name() + ":" + shape.name, false, kernel->check(executor.device(), problem),
+                     [&bench, &executor, kernel, problem] {
+                       return std::make_unique<KernelRunner>(bench, *kernel, kernel->build(executor, problem));
+                     }});
+    }
     if (!variants) continue;
     const auto add_variants = [&](const auto &of, const auto &build) {
       for (const auto &variant : of)
@@ -85,6 +96,12 @@ std::vector<Contender> kernel_contenders(Bench &bench, [[maybe_unused]] bool var
     };
     if (kernel->name() == "spmv/csr/cuda_core") add_variants(csr::cuda_core_variants(), csr::build_cuda_core);
     if (kernel->name() == "spmv/sell/cuda_core") add_variants(sell::cuda_core_variants(), sell::build_cuda_core);
+    if (kernel->format() == "fragments") {
+      const MmaShape mma = kernel->backend() == "tensor_core" ? MmaShape::m8n8k4 : MmaShape::automatic;
+      add_variants(fragments::variants(), [mma](Executor &e, const CsrView &view, const fragments::Config &config) {
+        return fragments::build(e, view, mma, config);
+      });
+    }
 #endif
   }
   return all;

@@ -51,3 +51,17 @@ PetscErrorCode TCBoundLogCount(TCBoundLogRow row, tcbound::Executor &executor, c
   tcbound_log->counter_seconds += end - start;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+PetscErrorCode TCBoundLogCountProduct(TCBoundLogRow row, tcbound::Executor &executor, const tcbound::Work &work,
+                                      const tcbound::Product &product, PetscInt outputs,
+                                      const std::function<void(const tcbound::Product &)> &run) {
+  tcbound::Product       repeated = product;
+  tcbound::Array<double> z;
+
+  PetscFunctionBegin;
+  if (!TCBoundLogWantsCount(row)) PetscFunctionReturn(PETSC_SUCCESS);
+  TCBoundCallCXX(z = tcbound::Array<double>(executor, outputs));
+  repeated.z = z.data();
+  PetscCall(TCBoundLogCount(row, executor, work, [&] { run(repeated); }));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

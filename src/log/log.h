@@ -35,6 +35,10 @@ PETSC_INTERN bool TCBoundLogWantsCount(TCBoundLogRow row);
 // error: the log says so.
 PETSC_INTERN PetscErrorCode TCBoundLogCount(TCBoundLogRow row, tcbound::Executor &executor, const tcbound::Work &work,
                                             const std::function<void()> &run);
+// The same of a product with so many outputs, into scratch memory: one that adds to its own output would add again and again.
+PETSC_INTERN PetscErrorCode TCBoundLogCountProduct(TCBoundLogRow row, tcbound::Executor &executor, const tcbound::Work &work,
+                                                   const tcbound::Product &product, PetscInt outputs,
+                                                   const std::function<void(const tcbound::Product &)> &run);
 
 // PETSc's energy log ("-log_view_gpu_energy" or "..._meter") around one application of the row's kernel: brackets
 // TCBoundLogBegin/End, and nothing where PETSc logs no energy. Its meter waits for the device.

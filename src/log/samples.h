@@ -10,10 +10,10 @@ namespace tcbound {
 
 // Which calls on a device are timed: the first ones all, then one in each group of so many, at a place that looks random but is
 // the same in every run, so that what an application does in turns is met in fair shares. A timed call costs two events, which
-// keep the device from starting the next kernel early: 5 us on an H200, where a small product takes 6.
+// keep the device from starting the next kernel early: 8 us on an H200, where a small product takes 6.
 class CallSample {
 public:
-  static constexpr std::int64_t all = 32, one_in = 8;
+  static constexpr std::int64_t all = 32, one_in = 32;
 
   static bool takes(std::int64_t call) {
     if (call < all) return true;

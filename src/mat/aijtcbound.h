@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "../../kernels/kernel.h"
+#include "../../kernels/mma_shape.h"
 #include "../log/log.h"
 #include "../model/selection.h"
 #include "../tcboundimpl.h"
@@ -19,14 +20,15 @@ struct TCBoundMatSettings {
   std::string op = "spmv"; // whose kernels: stencil of a stenciltcbound matrix
   std::string backend = "auto";
   std::string format = "auto";
+  std::string mma = "auto";      // instruction of kernels on tensor cores
   std::string tune = "model";    // or measure
   PetscReal   tune_seconds = 10; // no kernel is tried by measuring after that
   PetscBool   reproducible = PETSC_TRUE;
   PetscBool   compare = PETSC_FALSE; // -mat_tcbound_compare
 
   bool operator==(const TCBoundMatSettings &o) const {
-    return op == o.op && backend == o.backend && format == o.format && tune == o.tune && tune_seconds == o.tune_seconds &&
-           reproducible == o.reproducible && compare == o.compare;
+    return op == o.op && backend == o.backend && format == o.format && mma == o.mma && tune == o.tune &&
+           tune_seconds == o.tune_seconds && reproducible == o.reproducible && compare == o.compare;
   }
   bool operator!=(const TCBoundMatSettings &o) const { return !(*this == o); }
 

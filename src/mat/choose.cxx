@@ -124,10 +124,12 @@ PetscErrorCode MatSeqAIJTCBoundChooseFormat(Mat A, const tcbound::Problem &probl
   PetscFunctionBegin;
   PetscCall(PetscTime(&start));
   PetscCall(TCBoundMatSettingsRank(t->settings, t->bound, problem, &candidates));
-  if (t->settings.tune == "measure" && problem.csr.nonzeros > 0)
+  if (t->settings.tune == "measure" && problem.csr.nonzeros > 0) {
     PetscCall(ChooseByTime(A, candidates, problem));
-  else
+  } else {
+    tcbound::leave_out_tensor_twins(candidates);
     PetscCall(ChooseByModel(A, candidates, problem));
+  }
   PetscCall(PetscTime(&end));
   t->setup_seconds = end - start;
   t->builds++;

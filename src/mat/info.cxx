@@ -141,10 +141,10 @@ static PetscErrorCode GetSettings(Mat A, TCBoundMatSettings *settings) {
 
   Input Parameters:
 + A       - the matrix
-- backend - auto, host, cuda_core or cusparse
+- backend - auto, host, cuda_core, cusparse or tensor_core
 
   Options Database Key:
-. -mat_tcbound_backend (auto|host|cuda_core|cusparse) - the same
+. -mat_tcbound_backend (auto|host|cuda_core|cusparse|tensor_core) - the same
 
   Level: intermediate
 
@@ -170,10 +170,10 @@ PetscErrorCode MatTCBoundSetBackend(Mat A, const char backend[]) {
 
   Input Parameters:
 + A      - the matrix
-- format - auto, csr, compact or sell
+- format - auto, csr, compact, sell or fragments
 
   Options Database Key:
-. -mat_tcbound_format (auto|csr|compact|sell) - the same
+. -mat_tcbound_format (auto|csr|compact|sell|fragments) - the same
 
   Level: intermediate
 

@@ -37,7 +37,9 @@ PetscErrorCode MatSeqAIJTCBoundGetProblem(Mat A, tcbound::Problem *problem, TCBo
   csr.columns = {source->j, static_cast<int>(sizeof(PetscInt))};
   csr.values = source->a;
   csr.space = tcbound::MemorySpace::host;
-  problem->reproducible = static_cast<Mat_SeqAIJTCBound *>(A->spptr)->settings.reproducible;
+  const TCBoundMatSettings &settings = static_cast<Mat_SeqAIJTCBound *>(A->spptr)->settings;
+  problem->reproducible = settings.reproducible;
+  problem->mma = tcbound::mma_shape_named(settings.mma);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -98,16 +100,13 @@ PetscErrorCode MatSeqAIJTCBoundGetLogRow(Mat A, TCBoundMatOp op, const tcbound::
 
 PetscErrorCode MatSeqAIJTCBoundCount(Mat A, const tcbound::Kernel &kernel, tcbound::Format &format,
                                      const tcbound::Product &product, TCBoundLogRow row) {
-  Mat_SeqAIJTCBound     *t = static_cast<Mat_SeqAIJTCBound *>(A->spptr);
-  tcbound::Product       repeated = product;
-  tcbound::Array<double> z;
+  Mat_SeqAIJTCBound *t = static_cast<Mat_SeqAIJTCBound *>(A->spptr);
 
   PetscFunctionBegin;
   if (!TCBoundLogWantsCount(row)) PetscFunctionReturn(PETSC_SUCCESS);
-  TCBoundCallCXX(z = tcbound::Array<double>(*t->executor, product.transpose ? A->cmap->n : A->rmap->n));
-  repeated.z = z.data(); // a product that adds to its own output would add again and again
-  PetscCall(TCBoundLogCount(row, *t->executor, format.work(product.transpose, product.beta != 0),
-                            [&] { kernel.apply(*t->executor, format, repeated); }));
+  PetscCall(TCBoundLogCountProduct(row, *t->executor, format.work(product.transpose, product.beta != 0), product,
+                                   product.transpose ? A->cmap->n : A->rmap->n,
+                                   [&](const tcbound::Product &repeated) { kernel.apply(*t->executor, format, repeated); }));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -28,6 +28,12 @@ static std::vector<std::string> Formats(const TCBoundMatSettings &settings) {
   return Names(settings, &tcbound::Kernel::format);
 }
 
+static std::vector<std::string> Instructions() {
+  std::vector<std::string> names{"auto"};
+  for (const tcbound::MmaShapeFacts &shape : tcbound::mma_shapes) names.push_back(shape.name);
+  return names;
+}
+
 static PetscErrorCode SetName(std::string &setting, MPI_Comm comm, const char option[], const char value[],
                               const std::vector<std::string> &valid) {
   PetscFunctionBegin;
@@ -61,6 +67,10 @@ static PetscErrorCode FormatFromOptions(TCBoundMatSettings &settings, Mat A, Pet
   PetscCall(PetscOptionsString("-mat_tcbound_format", formats.c_str(), "MatTCBoundSetFormat", settings.format.c_str(), value,
                                sizeof(value), &set));
   if (set) PetscCall(TCBoundMatSettingsSetFormat(settings, comm, value));
+  const std::string instructions = "Instruction of kernels on tensor cores (" + tcbound::join_names(Instructions(), "|") + ")";
+  PetscCall(PetscOptionsString("-mat_tcbound_mma", instructions.c_str(), MATAIJTCBOUND, settings.mma.c_str(), value,
+                               sizeof(value), &set));
+  if (set) PetscCall(SetName(settings.mma, comm, "-mat_tcbound_mma", value, Instructions()));
   PetscCall(PetscOptionsString("-mat_tcbound_tune",
                                "How to choose among kernels: what they promise, or their time (model|measure)", MATAIJTCBOUND,
                                settings.tune.c_str(), value, sizeof(value), &set));

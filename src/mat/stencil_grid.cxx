@@ -54,6 +54,7 @@ static void MakeSlots(TCBoundStencilGrid &grid) {
         // On a periodic grid as short as the stencil, several offsets lead to one cell: it has one point.
         if (Fold(grid, 0, o[0]) != o[0] || Fold(grid, 1, o[1]) != o[1] || Fold(grid, 2, o[2]) != o[2]) continue;
         grid.points[((o[2] + w) * across + o[1] + w) * across + o[0] + w] = static_cast<int>(grid.slots.size() / grid.dof);
+        grid.distances.push_back((o[2] * grid.ghost_size[1] + o[1]) * grid.ghost_size[0] + o[0]);
         for (PetscInt c = 0; c < grid.dof; c++)
           grid.slots.push_back({{static_cast<int>(o[0]), static_cast<int>(o[1]), static_cast<int>(o[2])}, static_cast<int>(c)});
       }

@@ -120,6 +120,10 @@ static PetscErrorCode Run(Mat A, TCBoundMatOp op, const tcbound::Product &produc
   PetscFunctionBegin;
   if (work.bytes == 0) PetscFunctionReturn(PETSC_SUCCESS); // a part without cells
   PetscCall(GetLogRow(A, op, part, &row));
+  if (TCBoundLogWantsCount(row))
+    PetscCall(TCBoundLogCountProduct(row, *t->executor, work, product, A->rmap->n, [&](const tcbound::Product &repeated) {
+      t->format->multiply(*t->executor, repeated, t->ghosts.data(), part);
+    }));
   if (on_device) PetscCall(PetscLogGpuTimeBegin());
   if (on_device) PetscCall(TCBoundLogEnergyBegin(row));
   if (row) PetscCall(TCBoundLogBegin(row, *t->executor));

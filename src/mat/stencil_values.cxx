@@ -114,37 +114,30 @@ static int SlotOf(const TCBoundStencilGrid &g, const Place &row, const Place &co
   return TCBoundStencilGridSlot(g, offset, column.component);
 }
 
-static PetscErrorCode Complain(Mat A, const Place &row, const Place &column) {
-  const TCBoundStencilGrid &g = StencilOf(A)->grid;
+// An error if an entry that is to be set has no slot, unless that was asked for.
+static PetscErrorCode CheckSlot(Mat A, const Place &row, const Place &column, int slot, PetscScalar value) {
+  const Mat_StencilTCBound *t = StencilOf(A);
+  const TCBoundStencilGrid &g = t->grid;
 
   PetscFunctionBegin;
-  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
-          "In the row of component %" PetscInt_FMT " of cell (%" PetscInt_FMT ", %" PetscInt_FMT ", %" PetscInt_FMT
-          ") there is no entry for the cell at offset (%" PetscInt_FMT ", %" PetscInt_FMT ", %" PetscInt_FMT
-          "): the DMDA has a %s stencil of width %" PetscInt_FMT " in %" PetscInt_FMT
-          "D. Make it with DMDA_STENCIL_BOX or wider, or use another matrix type, such as %s",
-          row.component, row.at[0] + g.begin[0], row.at[1] + g.begin[1], row.at[2] + g.begin[2], column.at[0] - row.at[0],
-          column.at[1] - row.at[1], column.at[2] - row.at[2], g.star ? "star" : "box", g.width, g.dim, MATAIJTCBOUND);
+  PetscCheck(slot >= 0 || t->ignore_outside || (value == 0.0 && t->ignore_zeros), PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
+             "In the row of component %" PetscInt_FMT " of cell (%" PetscInt_FMT ", %" PetscInt_FMT ", %" PetscInt_FMT
+             ") there is no entry for the cell at offset (%" PetscInt_FMT ", %" PetscInt_FMT ", %" PetscInt_FMT
+             "): the DMDA has a %s stencil of width %" PetscInt_FMT " in %" PetscInt_FMT
+             "D. Make it with DMDA_STENCIL_BOX or wider, or use another matrix type, such as %s",
+             row.component, row.at[0] + g.begin[0], row.at[1] + g.begin[1], row.at[2] + g.begin[2], column.at[0] - row.at[0],
+             column.at[1] - row.at[1], column.at[2] - row.at[2], g.star ? "star" : "box", g.width, g.dim, MATAIJTCBOUND);
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-// An entry of an owned row.
-static PetscErrorCode SetEntry(Mat A, const Place &row, const Place &column, PetscScalar value, InsertMode mode) {
-  Mat_StencilTCBound *t = StencilOf(A);
-  const int           slot = SlotOf(t->grid, row, column);
-
-  PetscFunctionBegin;
-  if (value == 0.0 && t->ignore_zeros && (slot < 0 || mode == ADD_VALUES)) PetscFunctionReturn(PETSC_SUCCESS);
-  if (slot < 0) {
-    if (!t->ignore_outside) PetscCall(Complain(A, row, column));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  double &to =
-    t->arrays[static_cast<std::size_t>(slot)][static_cast<std::size_t>(CellOf(t->grid, row) * t->grid.dof + row.component)];
+// An entry of an owned row, given from the first one; without a slot it is dropped.
+static void SetEntry(Mat_StencilTCBound *t, int slot, std::int64_t row, PetscScalar value, InsertMode mode) {
+  if (slot < 0 || (value == 0.0 && t->ignore_zeros && mode == ADD_VALUES)) return;
+  double &to = t->arrays[static_cast<std::size_t>(slot)][static_cast<std::size_t>(row)];
   if (mode == ADD_VALUES)
     to += value;
   else
     to = value;
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode StashEntry(Mat A, PetscInt row, PetscInt column, PetscScalar value, InsertMode mode) {
@@ -154,6 +147,16 @@ static PetscErrorCode StashEntry(Mat A, PetscInt row, PetscInt column, PetscScal
   PetscCheck(!A->nooffprocentries, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG,
              "Row %" PetscInt_FMT " belongs to another rank, though MAT_NO_OFF_PROC_ENTRIES is set", row);
   if (!t->ignore_off_process) TCBoundCallCXX(t->stash.push_back({row, column, value, mode}));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SetPlacedEntry(Mat A, const Place &row, const Place &column, PetscScalar value, InsertMode mode) {
+  Mat_StencilTCBound *t = StencilOf(A);
+  const int           slot = SlotOf(t->grid, row, column);
+
+  PetscFunctionBegin;
+  if (slot < 0) PetscCall(CheckSlot(A, row, column, slot, value));
+  SetEntry(t, slot, CellOf(t->grid, row) * t->grid.dof + row.component, value, mode);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -176,12 +179,34 @@ PetscErrorCode MatSetValues_StencilTCBound(Mat A, PetscInt m, const PetscInt row
       const PetscScalar value = !values ? 0.0 : t->row_oriented ? values[r * n + c] : values[c * m + r];
       if (columns[c] < 0) continue;
       if (owned)
-        PetscCall(SetEntry(A, row, places[static_cast<std::size_t>(c)], value, mode));
+        PetscCall(SetPlacedEntry(A, row, places[static_cast<std::size_t>(c)], value, mode));
       else
         PetscCall(StashEntry(A, rows[r], columns[c], value, mode));
     }
   }
   PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  The slot of an entry of an owned row, all in the ghosted array's numbers. Applications give the columns of one row after the other in
+  the same order, so the point that the last row's column had is tried first: its distance must be the same, and the row must have
+  it (else the distance leads to a cell of another line).
+*/
+static int SlotOfLocal(const TCBoundStencilGrid &g, const Place &row, PetscInt row_cell, PetscInt index, int *last_point) {
+  const PetscInt cell = g.dof == 1 ? index : index / g.dof, component = g.dof == 1 ? 0 : index % g.dof;
+
+  if (*last_point >= 0 && cell - row_cell == g.distances[static_cast<std::size_t>(*last_point)]) {
+    const int *offset = g.slots[static_cast<std::size_t>(*last_point * g.dof)].offset;
+    bool       there = true;
+    for (int d = 0; d < 3; d++) {
+      const PetscInt at = row.at[d] + offset[d] + g.begin[d] - g.ghost_begin[d];
+      there = there && at >= 0 && at < g.ghost_size[d];
+    }
+    if (there) return static_cast<int>(*last_point * g.dof + component);
+  }
+  const int slot = SlotOf(g, row, PlaceOfLocal(g, index));
+  *last_point = slot < 0 ? -1 : static_cast<int>(slot / g.dof);
+  return slot;
 }
 
 PetscErrorCode MatSetValuesLocal_StencilTCBound(Mat A, PetscInt m, const PetscInt rows[], PetscInt n, const PetscInt columns[],
@@ -191,25 +216,25 @@ PetscErrorCode MatSetValuesLocal_StencilTCBound(Mat A, PetscInt m, const PetscIn
 
   PetscFunctionBegin;
   PetscCall(MatStencilTCBoundExpand(A));
+  if (t->last_points.size() < static_cast<std::size_t>(n))
+    TCBoundCallCXX(t->last_points.resize(static_cast<std::size_t>(n), -1));
   for (PetscInt r = 0; r < m; r++) {
-    if (rows[r] < 0 || g.cells[rows[r] / g.dof] < 0) continue; // no cell of the grid, as beyond a boundary
-    const PetscInt global = g.cells[rows[r] / g.dof] * g.dof + rows[r] % g.dof;
+    const PetscInt row_cell = rows[r] < 0 ? -1 : rows[r] / g.dof;
+    if (row_cell < 0 || g.cells[row_cell] < 0) continue; // no cell of the grid, as beyond a boundary
+    const PetscInt global = g.cells[row_cell] * g.dof + rows[r] % g.dof;
     const bool     owned = global >= A->rmap->rstart && global < A->rmap->rend;
-    const Place    as_given = PlaceOfLocal(g, rows[r]);
-    Place          row = as_given;
+    const Place    given = PlaceOfLocal(g, rows[r]); // perhaps in a layer: offsets are the same there
 
-    // A cell in a layer may be an owned one from the other end of a periodic grid.
-    if (owned && !IsOwned(g, row)) row = PlaceOfCell(g, (global - A->rmap->rstart) / g.dof, row.component);
     for (PetscInt c = 0; c < n; c++) {
       const PetscScalar value = !values ? 0.0 : t->row_oriented ? values[r * n + c] : values[c * m + r];
       if (columns[c] < 0 || g.cells[columns[c] / g.dof] < 0) continue;
-      if (owned) {
-        Place column = PlaceOfLocal(g, columns[c]);
-        for (int d = 0; d < 3; d++) column.at[d] += row.at[d] - as_given.at[d];
-        PetscCall(SetEntry(A, row, column, value, mode));
-      } else {
+      if (!owned) {
         PetscCall(StashEntry(A, global, g.cells[columns[c] / g.dof] * g.dof + columns[c] % g.dof, value, mode));
+        continue;
       }
+      const int slot = SlotOfLocal(g, given, row_cell, columns[c], &t->last_points[static_cast<std::size_t>(c)]);
+      if (slot < 0) PetscCall(CheckSlot(A, given, PlaceOfLocal(g, columns[c]), slot, value));
+      SetEntry(t, slot, global - A->rmap->rstart, value, mode);
     }
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -369,7 +394,7 @@ static PetscErrorCode TakeStash(Mat A) {
                "Some ranks have added values, others inserted");
     PetscCall(PlaceOfGlobal(A, entry.row, &row));
     PetscCall(PlaceOfGlobal(A, entry.column, &column));
-    PetscCall(SetEntry(A, row, column, entry.value, entry.mode));
+    PetscCall(SetPlacedEntry(A, row, column, entry.value, entry.mode));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

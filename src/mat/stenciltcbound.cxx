@@ -32,6 +32,7 @@ static PetscErrorCode MatSetUp_StencilTCBound(Mat A) {
   }
   A->preallocated = PETSC_TRUE;
   PetscCall(MatZeroEntries_StencilTCBound(A));
+  A->assembled = PETSC_TRUE; // as DMCreateMatrix() leaves an AIJ one, with zeros
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

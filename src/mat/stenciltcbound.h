@@ -21,8 +21,9 @@ struct TCBoundStencilGrid {
   const PetscInt        *cells = NULL; // the number among PETSc's global cells of each in the ghosted array; negative: none
 
   tcbound::grid::Extents           extents;
-  std::vector<tcbound::grid::Slot> slots;  // all that the stencil may have, component fastest
-  std::vector<int>                 points; // which point (slot / dof) has an offset; -1: none
+  std::vector<tcbound::grid::Slot> slots;     // all that the stencil may have, component fastest
+  std::vector<int>                 points;    // which point (slot / dof) has an offset; -1: none
+  std::vector<PetscInt>            distances; // of each point's cell in the ghosted array
 };
 
 // A value for a row of another rank.
@@ -43,6 +44,7 @@ struct Mat_StencilTCBound {
   tcbound::grid::Stencil           stencil;
   std::vector<int>                 active;
   std::vector<TCBoundStencilEntry> stash;
+  std::vector<int>                 last_points; // of MatSetValuesLocal(), column by column
   PetscBool                        row_oriented = PETSC_TRUE, ignore_off_process = PETSC_FALSE;
   PetscBool ignore_zeros = PETSC_FALSE, ignore_outside = PETSC_FALSE; // MAT_IGNORE_ZERO_ENTRIES, MAT_NEW_NONZERO_LOCATIONS
 
@@ -121,6 +123,9 @@ PETSC_INTERN PetscErrorCode MatTranspose_StencilTCBound(Mat, MatReuse, Mat *);
 
 // stencil_operations.cxx
 PETSC_INTERN void MatStencilTCBoundSetOperations(Mat A);
+
+// stencil_factor.cxx
+PETSC_INTERN PetscErrorCode MatStencilTCBoundRegisterFactors(void);
 
 // stencil_info.cxx
 PETSC_INTERN PetscErrorCode MatView_StencilTCBound(Mat, PetscViewer);

@@ -22,8 +22,9 @@ inline double usual_share(const Kernel &kernel) {
     const char *kernel;
     double      share;
   };
-  static constexpr Share shares[] = {
-    {"spmv/sell/cuda_core", 0.95}, {"spmv/compact/cuda_core", 0.9}, {"spmv/csr/cuda_core", 0.83}, {"spmv/csr/cusparse", 0.58}};
+  static constexpr Share shares[] = {{"spmv/sell/cuda_core", 0.95},        {"spmv/compact/cuda_core", 0.9},
+                                     {"spmv/csr/cuda_core", 0.83},         {"spmv/fragments/cuda_core", 0.88},
+                                     {"spmv/fragments/tensor_core", 0.88}, {"spmv/csr/cusparse", 0.58}};
   for (const Share &one : shares)
     if (kernel.name() == one.kernel) return one.share;
   return 1.0;
@@ -44,5 +45,21 @@ inline void rank(std::vector<Candidate> &candidates) {
 
 // Whether a candidate may cost less than a format that costs `best`: what it promises is the least that can come of it.
 inline bool worth_building(const Candidate &candidate, double best) { return cost(*candidate.kernel, candidate.work) < best; }
+
+// Leaves out kernels on tensor cores whose twin on CUDA cores is a candidate: it moves the same bytes, and where bytes decide,
+// nothing is gained. To be asked for by name, or found by measuring.
+inline void leave_out_tensor_twins(std::vector<Candidate> &candidates) {
+  const std::vector<Candidate> all = candidates;
+  candidates.erase(std::remove_if(candidates.begin(), candidates.end(),
+                                  [&](const Candidate &one) {
+                                    return one.kernel->backend() == "tensor_core" &&
+                                           std::any_of(all.begin(), all.end(), [&](const Candidate &other) {
+                                             return other.kernel->backend() == "cuda_core" &&
+                                                    other.kernel->op() == one.kernel->op() &&
+                                                    other.kernel->format() == one.kernel->format();
+                                           });
+                                  }),
+                   candidates.end());
+}
 
 } // namespace tcbound

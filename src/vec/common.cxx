@@ -29,11 +29,10 @@ PetscErrorCode VecTCBoundGetRun(Vec w, TCBoundVecRun *run) {
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode VecTCBoundRunBegin(TCBoundVecRun *run, TCBoundVecOp op, const tcbound::Kernel &kernel, const char mma[]) {
+PetscErrorCode VecTCBoundGetLogRow(TCBoundVecRun *run, TCBoundVecOp op, const tcbound::Kernel &kernel, const char mma[]) {
   PetscBool active;
 
   PetscFunctionBegin;
-  if (run->device) PetscCall(PetscLogGpuTimeBegin());
   PetscCall(TCBoundLogActive(&active));
   if (!active) PetscFunctionReturn(PETSC_SUCCESS);
   TCBoundLogRow &kept = run->t->rows[run->device][op];
@@ -42,6 +41,12 @@ PetscErrorCode VecTCBoundRunBegin(TCBoundVecRun *run, TCBoundVecOp op, const tcb
     PetscCall(TCBoundLogSetMMA(kept, mma));
   }
   run->row = kept;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode VecTCBoundRunBegin(TCBoundVecRun *run) {
+  PetscFunctionBegin;
+  if (run->device) PetscCall(PetscLogGpuTimeBegin());
   if (!run->row) PetscFunctionReturn(PETSC_SUCCESS);
   if (run->device) PetscCall(TCBoundLogEnergyBegin(run->row));
   PetscCall(TCBoundLogBegin(run->row, *run->executor));

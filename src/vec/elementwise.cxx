@@ -3,6 +3,7 @@
 
 #include <petscdevice.h>
 
+#include <algorithm>
 #include <array>
 #include <vector>
 
@@ -17,6 +18,23 @@ static const tcbound::ElementwiseKernel &MultiplyKernel(bool device) {
   static const auto *host = dynamic_cast<const tcbound::ElementwiseKernel *>(tcbound::find_kernel("multiply/array/host"));
   static const auto *cuda = dynamic_cast<const tcbound::ElementwiseKernel *>(tcbound::find_kernel("multiply/array/cuda_core"));
   return device ? *cuda : *host;
+}
+
+// For the hardware counters: repeats the call on a copy of w, whose values change each time.
+static PetscErrorCode Count(TCBoundVecRun &run, const tcbound::ElementwiseKernel &kernel, const tcbound::Elementwise &call) {
+  tcbound::Executor          &executor = *run.executor;
+  tcbound::Elementwise        repeated = call;
+  tcbound::Array<double>      w;
+  std::vector<const double *> v;
+
+  PetscFunctionBegin;
+  TCBoundCallCXX(w = tcbound::Array<double>(executor, call.length); v.assign(call.v, call.v + call.terms));
+  TCBoundCallCXX(executor.copy(w.data(), executor.space(), call.w, executor.space(), static_cast<std::size_t>(w.bytes())));
+  std::replace(v.begin(), v.end(), static_cast<const double *>(call.w), static_cast<const double *>(w.data()));
+  repeated.w = w.data();
+  repeated.v = v.data();
+  PetscCall(TCBoundLogCount(run.row, executor, kernel.work(call), [&] { kernel.run(executor, repeated); }));
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 // Runs the call on w and v, all on the same side; w is not read if `write` (it may be one of v all the same).
@@ -48,7 +66,9 @@ static PetscErrorCode Run(Vec w, TCBoundVecOp op, const tcbound::ElementwiseKern
   if (call.length > 0) {
     if (call.mma != tcbound::MmaShape::automatic || kernel.backend() == "tensor_core")
       TCBoundCallCXX(mma = kernel.mma(run.executor->device(), call.mma));
-    PetscCall(VecTCBoundRunBegin(&run, op, kernel, mma.c_str()));
+    PetscCall(VecTCBoundGetLogRow(&run, op, kernel, mma.c_str()));
+    if (TCBoundLogWantsCount(run.row)) PetscCall(Count(run, kernel, call));
+    PetscCall(VecTCBoundRunBegin(&run));
     TCBoundCallCXX(kernel.run(*run.executor, call));
     PetscCall(VecTCBoundRunEnd(&run, kernel.work(call)));
   }

@@ -51,7 +51,10 @@ static PetscErrorCode Reduce(Vec x, TCBoundVecOp op, tcbound::Sum sum, PetscInt 
   for (PetscInt i = 0; i < n; i++) PetscCall(VecGetArrayReadAndMemType(y[i], &arrays[i], NULL));
   call.x = array;
   call.y = arrays;
-  PetscCall(VecTCBoundRunBegin(&run, op, kernel, ""));
+  PetscCall(VecTCBoundGetLogRow(&run, op, kernel, ""));
+  if (TCBoundLogWantsCount(run.row))
+    PetscCall(TCBoundLogCount(run.row, *run.executor, kernel.work(call), [&] { kernel.start(*run.executor, *space, call); }));
+  PetscCall(VecTCBoundRunBegin(&run));
   TCBoundCallCXX(kernel.start(*run.executor, *space, call));
   if (run.device) PetscCall(VecTCBoundRunEnd(&run, kernel.work(call))); // the log's mark stands behind the kernel already
   TCBoundCallCXX(kernel.finish(*run.executor, *space, call, results));

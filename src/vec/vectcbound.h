@@ -80,7 +80,9 @@ struct TCBoundVecRun {
 PETSC_INTERN bool VecTCBoundSameSide(Vec w, PetscInt n, const Vec v[]);
 // Where operations of w run.
 PETSC_INTERN PetscErrorCode VecTCBoundGetRun(Vec w, TCBoundVecRun *run);
-// Around a kernel, for both logs. mma: the instruction that it runs on, or "".
-PETSC_INTERN PetscErrorCode VecTCBoundRunBegin(TCBoundVecRun *run, TCBoundVecOp op, const tcbound::Kernel &kernel,
-                                               const char mma[]);
+// Finds the log's row of a kernel; none if no log is wanted. mma: the instruction that it runs on, or "".
+PETSC_INTERN PetscErrorCode VecTCBoundGetLogRow(TCBoundVecRun *run, TCBoundVecOp op, const tcbound::Kernel &kernel,
+                                                const char mma[]);
+// Around the kernel, for both logs.
+PETSC_INTERN PetscErrorCode VecTCBoundRunBegin(TCBoundVecRun *run);
 PETSC_INTERN PetscErrorCode VecTCBoundRunEnd(TCBoundVecRun *run, const tcbound::Work &work);

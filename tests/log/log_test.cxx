@@ -261,8 +261,8 @@ TEST(Log, OnADeviceCallsAreTimedBySamples) {
   EXPECT_EQ(r.bytes, 1600.0 * static_cast<double>(first + later) * world_size()); // of all calls
   const std::string table = view(PETSC_VIEWER_DEFAULT), csv = view(PETSC_VIEWER_ASCII_CSV);
   if (!world_rank()) {
-    EXPECT_EQ(count(table, "\nOn a device the first 32 calls are timed and then one in 8; in Total the others"), 1) << table;
-    EXPECT_EQ(count(csv, ",8032,8032,1032,"), 1) << csv;
+    EXPECT_EQ(count(table, "\nOn a device the first 32 calls are timed and then one in 32; in Total the others"), 1) << table;
+    EXPECT_EQ(count(csv, ",8032,8032,282,"), 1) << csv;
   }
   tcbound_log->queues.erase(&cuda);
 }
@@ -272,16 +272,16 @@ TEST(Log, OnADeviceABeginWithoutEndIsForgotten) {
   FakeExecutor  cuda(tcbound::MemorySpace::cuda);
   FakeKernel    cuda_kernel("cuda_core", tcbound::MemorySpace::cuda);
   TCBoundLogRow row = row_of("interrupted on a device", cuda_kernel);
-  for (int i = 0; i < 104; ++i) {
+  for (int i = 0; i < 320; ++i) {
     EXPECT_EQ(TCBoundLogBegin(row, cuda), PETSC_SUCCESS); // then the kernel failed
     EXPECT_EQ(TCBoundLogBegin(row, cuda), PETSC_SUCCESS);
     EXPECT_EQ(TCBoundLogEnd(row, cuda, work), PETSC_SUCCESS);
     EXPECT_EQ(TCBoundLogEnd(row, cuda, work), PETSC_SUCCESS); // nothing to end
   }
   const auto r = find(reduced(), "interrupted on a device");
-  EXPECT_EQ(r.calls_max, 104);
+  EXPECT_EQ(r.calls_max, 320);
   EXPECT_EQ(r.calls_timed, cuda.ended);
-  EXPECT_EQ(cuda.ended, 32 + (104 - 32) / 8);
+  EXPECT_EQ(cuda.ended, 32 + (320 - 32) / 32);
   tcbound_log->queues.erase(&cuda);
 }
 

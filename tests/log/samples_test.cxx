@@ -52,24 +52,23 @@ TEST(Samples, ThinnedSamplesAreEvenlySpaced) {
 TEST(CallSample, TakesTheFirstCallsAndThenOneInEachGroup) {
   for (std::int64_t call = 0; call < CallSample::all; ++call) EXPECT_TRUE(CallSample::takes(call)) << call;
   std::int64_t places[CallSample::one_in] = {};
-  const int    groups = 20000;
+  const int    groups = 100000;
   for (int group = 0; group < groups; ++group) {
     int taken = 0;
     for (std::int64_t place = 0; place < CallSample::one_in; ++place) {
       const bool takes = CallSample::takes(CallSample::all + group * CallSample::one_in + place);
-      EXPECT_EQ(takes, CallSample::takes(CallSample::all + group * CallSample::one_in + place)); // in every run
       taken += takes;
       places[place] += takes;
     }
     ASSERT_EQ(taken, 1) << group;
   }
   EXPECT_TRUE(CallSample::takes(CallSample::all)); // so that there is a mean for those that follow
-  for (const std::int64_t n : places) EXPECT_NEAR(n, groups / CallSample::one_in, 0.05 * groups / CallSample::one_in);
+  for (const std::int64_t n : places) EXPECT_NEAR(n, groups / CallSample::one_in, 0.08 * groups / CallSample::one_in);
 }
 
 // An application that does different things in turns: each gets its share, however long the cycle.
 TEST(CallSample, PeriodsAreMetInFairShares) {
-  const std::int64_t calls = 400000;
+  const std::int64_t calls = 1600000;
   for (const std::int64_t period : {2, 3, 4, 5, 7, 8, 12, 16, 24, 64, 128}) {
     std::vector<std::int64_t> taken(static_cast<std::size_t>(period));
     for (std::int64_t call = CallSample::all; call < calls; ++call)
@@ -91,11 +90,11 @@ TEST(Samples, UntimedCallsCountAsTheMeanOfLaterOnes) {
   EXPECT_EQ(s.total(), 10.0 * CallSample::all + 4);
 }
 
-// The estimate of what a varying application takes, from a call in eight.
+// The estimate of what a varying application takes.
 TEST(Samples, TheTotalOfASampleIsNearThatOfAll) {
   Samples            s;
   double             all = 0;
-  const std::int64_t calls = 20000;
+  const std::int64_t calls = 64032;
   for (std::int64_t call = 0; call < calls; ++call) {
     const double seconds = 1 + (call % 8 == 3 ? 2.0 : 0.0) + (call % 5 == 0 ? 0.5 : 0.0); // in step with the groups, too
     all += seconds;

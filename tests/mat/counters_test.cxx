@@ -1,5 +1,7 @@
 // ranks: 1 2
 // -tcbound_counters: products are repeated for the device's hardware counters, and nothing else changes.
+#include <petscdmda.h>
+
 #include "mat/support.h"
 #include "src/log/logimpl.h"
 
@@ -138,7 +140,120 @@ TEST_F(CountersOfProducts, RepeatsLeaveResultsAlone) {
   destroy_matrices();
 }
 
+// Operations on vectors, most of which change one that they read.
+static void change_vectors(Vec u, Vec v, Vec w, PetscScalar results[6]) {
+  Vec               many[] = {v, w};
+  const PetscScalar factors[] = {0.5, -0.25};
+  OK(VecScale(u, -0.75));
+  OK(VecAXPY(u, 1.5, v));
+  OK(VecAYPX(u, 0.5, w));
+  OK(VecAXPBY(u, 0.25, 0.5, v));
+  OK(VecWAXPY(w, 0.5, u, v));
+  OK(VecAXPBYPCZ(w, 0.5, 0.25, 0.125, u, v));
+  OK(VecMAXPY(u, 2, factors, many));
+  OK(VecPointwiseMult(v, u, v));
+  OK(VecDot(u, v, &results[0]));
+  OK(VecMDot(u, 2, many, &results[1]));
+  OK(VecNorm(w, NORM_2, &results[3]));
+  OK(VecDotNorm2(u, w, &results[4], &results[5]));
+}
+
+// The same to vectors of the type and to PETSc's own.
+static void expect_right_vectors(VecType type, PetscInt n, const char *name) {
+  Handle<Vec> ours[3], plain[3];
+  PetscScalar results[6], expected[6];
+  for (int i = 0; i < 3; ++i) {
+    for (Vec *v : {&ours[i], &plain[i]}) {
+      OK(VecCreate(PETSC_COMM_SELF, v));
+      OK(VecSetSizes(*v, n, n));
+      OK(VecSetType(*v, v == &plain[i] ? VECSTANDARD : type));
+      on_host(*v, [&](PetscScalar *array, PetscInt size) {
+        for (PetscInt k = 0; k < size; k++)
+          array[k] = random_number(static_cast<std::uint64_t>(i), static_cast<std::uint64_t>(k));
+      });
+    }
+    OK(PetscObjectSetName(object(ours[i]), name));
+  }
+  change_vectors(ours[0], ours[1], ours[2], results);
+  change_vectors(plain[0], plain[1], plain[2], expected);
+  for (int i = 0; i < 6; ++i) EXPECT_NEAR(results[i], expected[i], 1e-12 * static_cast<double>(n)) << i;
+  for (int i = 0; i < 3; ++i)
+    on_host(ours[i], [&](PetscScalar *a, PetscInt size) {
+      on_host(plain[i], [&](PetscScalar *b, PetscInt) {
+        for (PetscInt k = 0; k < size; k++) ASSERT_NEAR(a[k], b[k], 1e-14) << "vector " << i << ", element " << k;
+      });
+    });
+}
+
+TEST_F(CountersOfProducts, RepeatsLeaveVectorsAlone) {
+  int runs = 0;
+  tcbound_log->counters = std::make_unique<Repeater>(&runs);
+  option("-vec_tcbound_backend", "host");
+  expect_right_vectors(VECTCBOUND, 1001, "repeated vectors");
+  tcbound::Report report;
+  OK(TCBoundLogReduce(PETSC_COMM_SELF, &report));
+  int counted = 0;
+  for (const auto &row : report.rows) counted += row.event.rfind("Vec", 0) == 0 && row.counted_ranks == 1;
+  EXPECT_GE(counted, 11);
+  EXPECT_GE(runs, 3 * 11);
+}
+
+// A 7-point operator of random coefficients as a stenciltcbound matrix and as AIJ.
+static void make_stencils(PetscInt n, const char *name, Mat *ours, Mat *plain) {
+  DM da;
+  OK(DMDACreate3d(PETSC_COMM_SELF, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DMDA_STENCIL_STAR, n, n, n, 1, 1, 1, 1,
+                  1, nullptr, nullptr, nullptr, &da));
+  OK(DMSetUp(da));
+  for (Mat *matrix : {ours, plain}) {
+    OK(DMSetMatType(da, matrix == ours ? MATSTENCILTCBOUND : MATAIJ));
+    OK(DMCreateMatrix(da, matrix));
+    std::uint64_t place = 0;
+    for (PetscInt k = 0; k < n; k++)
+      for (PetscInt j = 0; j < n; j++)
+        for (PetscInt i = 0; i < n; i++) {
+          MatStencil row = {k, j, i, 0};
+          MatStencil columns[7] = {
+            row, {k - 1, j, i, 0}, {k + 1, j, i, 0}, {k, j - 1, i, 0}, {k, j + 1, i, 0}, {k, j, i - 1, 0}, {k, j, i + 1, 0}};
+          PetscScalar values[7];
+          PetscInt    used = 0;
+          for (MatStencil &c : columns) {
+            const bool inside = c.i >= 0 && c.i < n && c.j >= 0 && c.j < n && c.k >= 0 && c.k < n;
+            if (!inside) continue;
+            values[used] = random_number(7, place++);
+            columns[used++] = c;
+          }
+          OK(MatSetValuesStencil(*matrix, 1, &row, used, columns, values, INSERT_VALUES));
+        }
+    OK(MatAssemblyBegin(*matrix, MAT_FINAL_ASSEMBLY));
+    OK(MatAssemblyEnd(*matrix, MAT_FINAL_ASSEMBLY));
+  }
+  OK(PetscObjectSetName(object(*ours), name));
+  OK(DMDestroy(&da));
+}
+
+TEST_F(CountersOfProducts, RepeatsLeaveStencilsAlone) {
+  int runs = 0;
+  tcbound_log->counters = std::make_unique<Repeater>(&runs);
+  option("-mat_tcbound_backend", "host");
+  make_stencils(9, "repeated stencil", &A, &plain);
+  for (const bool in_place : {false, true}) expect_right_product(false, in_place);
+  const auto rows = rows_of("repeated stencil");
+  EXPECT_GE(rows.size(), 2U);
+  EXPECT_EQ(runs, 3 * static_cast<int>(rows.size()));
+  for (const auto &row : rows) EXPECT_EQ(row.counted_ranks, 1) << row.event;
+  destroy_matrices();
+}
+
 class GpuCountersOfProducts : public CountersOfProducts, public testing::WithParamInterface<const char *> {
+protected:
+  void SetUp() override {
+    const char *why_not = nullptr;
+    CountersOfProducts::SetUp();
+    if (!has_device(&why_not)) GTEST_SKIP() << why_not;
+  }
+};
+
+class GpuCountersOfVectors : public CountersOfProducts {
 protected:
   void SetUp() override {
     const char *why_not = nullptr;
@@ -169,6 +284,42 @@ TEST_P(GpuCountersOfProducts, AreReadOncePerRowAndLeaveResultsAlone) {
     EXPECT_LE(tcbound::measured_flops_ratio(row), 4.0) << row.event << " " << row.kernel;
     EXPECT_EQ(row.counts.mma_instructions > 0, !row.mma.empty()) << row.kernel;
   }
+}
+
+TEST_F(GpuCountersOfVectors, AreReadOfStencilsToo) {
+  make_stencils(40, "counted stencil", &A, &plain);
+  for (const bool in_place : {false, true}) expect_right_product(false, in_place);
+  std::vector<std::string> notes;
+  const auto               rows = rows_of("counted stencil", &notes);
+  destroy_matrices();
+  for (const auto &note : notes)
+    if (note.rfind("nothing is measured: ", 0) == 0) GTEST_SKIP() << note;
+  if (world_size() > 1) return;
+  EXPECT_GE(rows.size(), 2U);
+  for (const auto &row : rows) {
+    EXPECT_EQ(row.counted_ranks, 1) << row.event;
+    EXPECT_GT(row.counts.l2_bytes, 0.9 * row.counted_bytes) << row.event;
+    EXPECT_GE(tcbound::measured_flops_ratio(row), 0.49) << row.event;
+    EXPECT_LE(tcbound::measured_flops_ratio(row), 3.0) << row.event;
+  }
+}
+
+TEST_F(GpuCountersOfVectors, AreReadAndLeaveVectorsAlone) {
+  expect_right_vectors(VECTCBOUND, 3000001, "counted vectors");
+  tcbound::Report report;
+  OK(TCBoundLogReduce(PETSC_COMM_SELF, &report));
+  for (const auto &note : report.counter_notes)
+    if (note.rfind("nothing is measured: ", 0) == 0) GTEST_SKIP() << note;
+  if (world_size() > 1) return;
+  int counted = 0;
+  for (const auto &row : report.rows) {
+    if (row.event.rfind("Vec", 0) != 0 || row.space != tcbound::MemorySpace::cuda || row.counted_ranks == 0) continue;
+    ++counted;
+    EXPECT_NEAR(tcbound::measured_flops_ratio(row), 1.0, 1.01) << row.event; // scaling may be free, and a product twice counted
+    EXPECT_GT(row.counts.l2_bytes, 0.9 * row.counted_bytes) << row.event;
+    EXPECT_LT(row.counts.dram_bytes(), 1.1 * row.counted_bytes + 1e6) << row.event;
+  }
+  EXPECT_GE(counted, 11);
 }
 
 INSTANTIATE_TEST_SUITE_P(Gpu, GpuCountersOfProducts, testing::Values("cuda_core", "cusparse"),

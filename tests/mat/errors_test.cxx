@@ -36,6 +36,10 @@ TEST_P(Errors, UnknownNamesByOption) {
   } wrong[] = {
     {"-wrong_mat_tcbound_backend", "gpu", {"-mat_tcbound_backend gpu", "auto, host, cuda_core, cusparse", "did you mean"}},
     {"-wrong_mat_tcbound_format", "ell", {"-mat_tcbound_format ell", "auto, csr", "did you mean"}},
+    {"-wrong_mat_tcbound_format", "fragment", {"did you mean fragments?"}},
+    {"-wrong_mat_tcbound_mma",
+     "m16n8k32",
+     {"-mat_tcbound_mma m16n8k32", "auto, m8n8k4, m16n8k4, m16n8k8, m16n8k16", "did you mean"}},
     {"-wrong_mat_tcbound_tune", "guess", {"-mat_tcbound_tune guess", "model, measure", "did you mean"}},
     {"-wrong_mat_tcbound_tune_seconds", "-1", {"-mat_tcbound_tune_seconds -1", "0 or more"}},
     {"-wrong_mat_tcbound_tune_seconds", "nan", {"nan"}}};
@@ -61,7 +65,7 @@ TEST_P(Errors, DeviceBackendsWithoutADevice) {
 
   if (has_device(&why_not)) return;
   EXPECT_GT(std::string(why_not).size(), 10u);
-  for (const char *wanted : {"cuda_core", "cusparse"}) {
+  for (const char *wanted : {"cuda_core", "cusparse", "tensor_core"}) {
     SCOPED_TRACE(wanted);
     const Pair     kept(random_case());
     Mat            A; // not destroyed: after the error a scatter may still be under way
@@ -184,7 +188,8 @@ TEST_P(Errors, HelpNamesTheChoices) {
   const PetscErrorCode code = MatSetFromOptions(A);
   PetscHelpPrintf = before;
   OK(code);
-  for (const char *part : {"mat_tcbound_backend", "auto|host|cuda_core|cusparse", "mat_tcbound_format", "auto|csr"})
+  for (const char *part : {"mat_tcbound_backend", "auto|host|cuda_core|cusparse", "mat_tcbound_format", "auto|csr",
+                           "mat_tcbound_mma", "auto|m8n8k4|m16n8k4|m16n8k8|m16n8k16"})
     EXPECT_TRUE(contains(help, part)) << part << " is not in\n" << help;
 }
 

@@ -125,10 +125,38 @@ __device__ void find_span(const Rows<Offset> &rows, std::int64_t begin, std::int
   greatest = __reduce_max_sync(all_lanes, greatest);
 }
 
-// One warp a slice of an order: how it would be stored, and in how many bytes.
+// A line of x that a load of a warp asks the first-level cache for costs as much as so many bytes of the matrix: what makes up for
+// most of the differences between measured times of several orders of a matrix's rows on an H200.
+constexpr int line_cost = 4;
+constexpr int line_doubles = 16;
+
+// About how many lines of x a warp's loads ask for, by a few of the steps of its rows.
+template <class Offset> __device__ int count_lines(const Rows<Offset> &rows, std::int64_t begin, int length, int steps) {
+  const int sampled = min(steps, 4);
+  int       lines = 0;
+  for (int i = 0; i < sampled; ++i) {
+    const int      k = steps * i / sampled;
+    const int      line = k < length ? rows.column(begin + k) / line_doubles : -1;
+    const unsigned same = __match_any_sync(all_lanes, line);
+    lines += __popc(__ballot_sync(all_lanes, k < length && __ffs(static_cast<int>(same)) - 1 == lane_number()));
+  }
+  return sampled > 0 ? lines * steps / sampled : 0;
+}
+
+// Whether the columns of each of the steps of a warp's rows span little enough.
+template <class Offset> __device__ bool narrow_steps(const Rows<Offset> &rows, std::int64_t begin, int length, int steps) {
+  for (int k = 0; k < steps; ++k) {
+    const std::int32_t column = k < length ? rows.column(begin + k) : 0;
+    const std::int32_t least = __reduce_min_sync(all_lanes, k < length ? column : std::numeric_limits<std::int32_t>::max());
+    if (__reduce_max_sync(all_lanes, column) - least >= narrow_padding) return false;
+  }
+  return true;
+}
+
+// One warp a slice of an order: how it would be stored, and what that costs, in bytes.
 template <class Offset>
 __global__ void __launch_bounds__(block)
-  measure_slices(const Rows<Offset> rows, const std::int32_t *order, std::int64_t count, Slice *slices, std::uint32_t *bytes) {
+  measure_slices(const Rows<Offset> rows, const std::int32_t *order, std::int64_t count, Slice *slices, std::uint32_t *costs) {
   const std::int64_t s = global_index() / 32;
   if (s >= count) return;
   const std::int64_t at = s * slice_rows + lane_number();
@@ -148,12 +176,13 @@ __global__ void __launch_bounds__(block)
     slice.coding = Coding::narrow;
     slice.base = least;
   } else {
-    slice.coding = Coding::wide;
+    slice.coding = narrow_steps(rows, begin, length, steps) ? Coding::stepped : Coding::wide;
   }
+  const int lines = count_lines(rows, begin, length, steps);
   if (lane_number() != 0) return;
   slices[s] = slice;
-  bytes[s] = static_cast<std::uint32_t>(8 * slice_rows * steps + column_bytes(slice.coding, steps) +
-                                        (slice.permuted ? 2 * slice_rows : 0));
+  costs[s] = static_cast<std::uint32_t>(8 * slice_rows * steps + column_bytes(slice.coding, steps) +
+                                        (slice.permuted ? 2 * slice_rows : 0) + line_cost * lines);
 }
 
 template <class T> struct Candidates {
@@ -161,24 +190,27 @@ template <class T> struct Candidates {
 };
 
 // One warp a window. An order must be worth its disturbing the natural one, in which x has its best locality.
-__global__ void choose_orders(const Candidates<std::uint32_t> bytes, int window_slices, std::int64_t slices,
-                              std::int64_t windows, std::uint8_t *choice) {
+__global__ void choose_orders(const Candidates<std::uint32_t> costs, int window_slices, std::int64_t slices,
+                              std::int64_t windows, std::uint8_t *choice, unsigned long long *total) {
   const std::int64_t w = global_index() / 32;
   if (w >= windows) return;
-  double least = std::numeric_limits<double>::infinity();
+  double least = std::numeric_limits<double>::infinity(), cost = 0.0;
   int    best = 0;
   for (int o = 0; o < orders; ++o) {
-    if (!bytes.of[o]) continue;
+    if (!costs.of[o]) continue;
     double sum = 0.0;
     for (std::int64_t s = w * window_slices + lane_number(); s < min(slices, (w + 1) * window_slices); s += 32)
-      sum += bytes.of[o][s];
+      sum += costs.of[o][s];
     for (int distance = 16; distance > 0; distance /= 2) sum += __shfl_xor_sync(all_lanes, sum, distance);
     if (sum < least) {
       least = 0.97 * sum;
+      cost = sum;
       best = o;
     }
   }
-  if (lane_number() == 0) choice[w] = static_cast<std::uint8_t>(best);
+  if (lane_number() != 0) return;
+  choice[w] = static_cast<std::uint8_t>(best);
+  atomicAdd(total, static_cast<unsigned long long>(cost));
 }
 
 // One warp a slice: takes what was measured of the order that its window has, and the places of its rows.
@@ -201,6 +233,27 @@ __global__ void __launch_bounds__(block)
     lane_rows[at] = row;
   else
     places[at] = static_cast<std::uint16_t>(row < 0 ? no_place : row - (at >> log2_window << log2_window));
+}
+
+// The entries of a row in the order of their new columns, so that those of neighbouring rows that are alike come at the same step. The
+// order within longer rows does not matter much.
+constexpr std::int64_t longest_sorted = 64;
+
+template <class Offset>
+__global__ void __launch_bounds__(block) order_entries(const Rows<Offset> rows, std::uint16_t *step_entries) {
+  const std::int64_t row = global_index();
+  if (row >= rows.count) return;
+  const std::int64_t begin = rows.offsets[row];
+  const int          length = static_cast<int>(min(rows.length(row), static_cast<std::int64_t>(rows.longest)));
+  for (int k = 0; k < length; ++k) {
+    int before = k;
+    if (length <= longest_sorted) {
+      const std::int32_t column = rows.column(begin + k);
+      before = 0;
+      for (int j = 0; j < length; ++j) before += rows.column(begin + j) < column;
+    }
+    step_entries[begin + before] = static_cast<std::uint16_t>(k);
+  }
 }
 
 __device__ std::int32_t parts_of(std::int64_t length, int part) {
@@ -250,7 +303,7 @@ __global__ void measure_parts(const Rows<Offset> rows, const Part *parts, std::i
 
 // What a product's tables take, counted by the slices themselves.
 struct Totals {
-  unsigned long long slices[3], steps[3], permuted;
+  unsigned long long slices[codings], steps[codings], permuted;
 };
 
 __global__ void count_slices(const Slice *slices, std::int64_t parts, std::int64_t count, std::int64_t *steps,
@@ -265,7 +318,7 @@ __global__ void count_slices(const Slice *slices, std::int64_t parts, std::int64
     const unsigned sum = __reduce_add_sync(all_lanes, value);
     if (lane_number() == 0 && sum > 0) atomicAdd(to, sum);
   };
-  for (int c = 0; c < 3; ++c) {
+  for (int c = 0; c < codings; ++c) {
     const bool has = i < count && static_cast<int>(slice.coding) == c;
     add(totals->slices + c, has && i >= parts);
     add(totals->steps + c, has ? slice.steps : 0);
@@ -287,15 +340,22 @@ __global__ void __launch_bounds__(block) fill_columns(const SliceView view, cons
   if (i >= view.slice_count) return;
   const Slice   slice = view.slices[i];
   std::uint8_t *at = to + static_cast<std::int64_t>(slice.columns) * column_unit;
+  auto         *words = reinterpret_cast<std::int32_t *>(at);
+  auto         *distances = reinterpret_cast<std::uint16_t *>(at + distances_at(slice));
   for_entries(view, rows.offsets, static_cast<std::int32_t>(i), lane_number(),
-              [&](std::int32_t row, int step, std::int64_t place, std::int64_t entry) {
-                if (slice.coding == Coding::narrow)
-                  reinterpret_cast<std::uint16_t *>(at)[place] =
-                    static_cast<std::uint16_t>(entry < 0 ? narrow_padding : rows.column(entry) - slice.base);
-                else if (slice.coding == Coding::wide)
-                  reinterpret_cast<std::int32_t *>(at)[place] = entry < 0 ? wide_padding : rows.column(entry);
-                else if (entry >= 0)
-                  reinterpret_cast<std::int32_t *>(at)[step] = rows.column(entry) - row; // all lanes write the same
+              [&](std::int32_t row, int step, std::int64_t place, std::int64_t entry) { // the same step in all lanes
+                const std::int32_t column = entry < 0 ? wide_padding : rows.column(entry);
+                std::int32_t       base = slice.base;
+                if (slice.coding == Coding::wide) {
+                  words[place] = column;
+                } else if (slice.coding == Coding::pattern) {
+                  if (entry >= 0) words[step] = column - row; // what all lanes write is the same, here and below
+                } else {
+                  if (slice.coding == Coding::stepped)
+                    words[step] = base =
+                      __reduce_min_sync(all_lanes, entry < 0 ? std::numeric_limits<std::int32_t>::max() : column);
+                  distances[place] = static_cast<std::uint16_t>(entry < 0 ? narrow_padding : column - base);
+                }
               });
 }
 
@@ -304,7 +364,9 @@ public:
   Builder(Executor &executor, csr::DeviceArrays csr, const CudaCoreConfig &config)
     : executor_(executor), algorithms_(executor), config_(config) {
     matrix_.csr = std::move(csr);
-    matrix_.log2_window = config.log2_window;
+    const std::int64_t mean = matrix_.csr.nonzeros / std::max<std::int64_t>(matrix_.csr.rows, 1);
+    short_rows_ = mean <= 24;
+    if (config_.longest == 0) config_.longest = static_cast<int>(std::clamp<std::int64_t>(8 * mean, 128, 512));
     slices_ = (matrix_.csr.rows + slice_rows - 1) / slice_rows;
   }
 
@@ -318,9 +380,9 @@ public:
       using Offset = std::decay_t<decltype(*offsets)>;
       Rows<Offset> rows = {offsets, csr.columns.data(), csr.rows, config_.longest, nullptr, nullptr};
       list_long_rows(rows);
-      plan(rows);
-      lay_out();
+      choose_window(rows);
       try_new_numbers(rows);
+      matrix_.staged = !matrix_.census.renumbered && staged();
       allocate_columns();
       fill_columns<<<grid_for(32 * matrix_.slices.size()), block, 0, stream()>>>(view_of(matrix_), rows,
                                                                                  matrix_.columns.data());
@@ -336,7 +398,8 @@ public:
 
 private:
   cudaStream_t stream() const { return algorithms_.stream(); }
-  int          window() const { return 1 << config_.log2_window; }
+  int          window() const { return 1 << matrix_.log2_window; }
+  bool         staged() const { return may_be_staged(matrix_.log2_window) && 2 * matrix_.census.permuted > slices_; }
 
   template <class Offset> void list_long_rows(const Rows<Offset> &rows) {
     Array<std::int32_t> listed(executor_, rows.count);
@@ -363,7 +426,7 @@ private:
   template <class Offset> Array<std::int32_t> sorted(const Rows<Offset> &rows, bool by_pattern) {
     Array<std::uint64_t> keys(executor_, rows.count), keys_out(executor_, rows.count);
     Array<std::int32_t>  numbers(executor_, rows.count), order(executor_, rows.count);
-    make_keys<<<grid_for(rows.count), block, 0, stream()>>>(rows, config_.log2_window, by_pattern, keys.data(), numbers.data());
+    make_keys<<<grid_for(rows.count), block, 0, stream()>>>(rows, matrix_.log2_window, by_pattern, keys.data(), numbers.data());
     TCBOUND_LAUNCHED();
     algorithms_.sort_pairs(keys.data(), keys_out.data(), numbers.data(), order.data(), rows.count);
     if (by_pattern) {
@@ -385,27 +448,29 @@ private:
     const std::int64_t        parts = matrix_.parts.size(), windows = (rows.count + window() - 1) / window();
     Array<std::int32_t>       order[orders];
     Array<Slice>              measured[orders];
-    Array<std::uint32_t>      bytes[orders];
+    Array<std::uint32_t>      costs[orders];
     Array<std::uint8_t>       choice(executor_, windows);
     Array<int>                permuted(executor_, 1);
+    Array<unsigned long long> total(executor_, 1);
+    TCBOUND_CUDA(cudaMemsetAsync(total.data(), 0, sizeof(unsigned long long), stream()));
     Candidates<std::int32_t>  order_of = {};
     Candidates<Slice>         measured_of = {};
-    Candidates<std::uint32_t> bytes_of = {};
+    Candidates<std::uint32_t> costs_of = {};
     for (int o = 0; o < orders; ++o) {
       if (config_.order != Order::automatic && static_cast<int>(config_.order) != o + 1) continue;
       if (rows.order && o == 2 && config_.order == Order::automatic) continue; // they have no patterns
       if (o > 0) order[o] = sorted(rows, o == 2);
       measured[o] = Array<Slice>(executor_, slices_);
-      bytes[o] = Array<std::uint32_t>(executor_, slices_);
+      costs[o] = Array<std::uint32_t>(executor_, slices_);
       measure_slices<<<grid_for(32 * slices_), block, 0, stream()>>>(rows, order[o].data(), slices_, measured[o].data(),
-                                                                     bytes[o].data());
+                                                                     costs[o].data());
       TCBOUND_LAUNCHED();
       order_of.of[o] = order[o].data();
       measured_of.of[o] = measured[o].data();
-      bytes_of.of[o] = bytes[o].data();
+      costs_of.of[o] = costs[o].data();
     }
-    choose_orders<<<grid_for(32 * windows), block, 0, stream()>>>(bytes_of, window() / slice_rows, slices_, windows,
-                                                                  choice.data());
+    choose_orders<<<grid_for(32 * windows), block, 0, stream()>>>(costs_of, window() / slice_rows, slices_, windows,
+                                                                  choice.data(), total.data());
     TCBOUND_LAUNCHED();
     matrix_.slices = Array<Slice>(executor_, parts + slices_);
     if (rows.order)
@@ -413,7 +478,7 @@ private:
     else
       matrix_.places = Array<std::uint16_t>(executor_, slices_ * slice_rows);
     TCBOUND_CUDA(cudaMemsetAsync(permuted.data(), 0, sizeof(int), stream()));
-    take_slices<<<grid_for(32 * slices_), block, 0, stream()>>>(rows, measured_of, order_of, choice.data(), config_.log2_window,
+    take_slices<<<grid_for(32 * slices_), block, 0, stream()>>>(rows, measured_of, order_of, choice.data(), matrix_.log2_window,
                                                                 slices_, matrix_.slices.data() + parts, matrix_.places.data(),
                                                                 matrix_.rows.data(), permuted.data());
     TCBOUND_LAUNCHED();
@@ -421,6 +486,7 @@ private:
       measure_parts<<<grid_for(32 * parts), block, 0, stream()>>>(rows, matrix_.parts.data(), parts, matrix_.slices.data());
       TCBOUND_LAUNCHED();
     }
+    cost_ = static_cast<double>(algorithms_.read(total.data()));
     if (!algorithms_.read(permuted.data()) || rows.order) matrix_.places = Array<std::uint16_t>();
   }
 
@@ -442,7 +508,7 @@ private:
       throw Error(ErrorCode::unsupported, "spmv/sell/cuda_core: the matrix is too large for this format");
     column_bytes_ = all_units * column_unit;
     Census &census = matrix_.census;
-    for (int c = 0; c < 3; ++c) {
+    for (int c = 0; c < codings; ++c) {
       census.slices[c] = static_cast<std::int64_t>(totals.slices[c]);
       census.stored[c] = static_cast<std::int64_t>(totals.steps[c]) * slice_rows;
     }
@@ -460,6 +526,48 @@ private:
       TCBOUND_CUDA(cudaMemsetAsync(matrix_.columns.data(), 0, static_cast<std::size_t>(column_bytes_), stream()));
   }
 
+  // What one way to cut the matrix into slices comes to.
+  struct Plan {
+    Array<Slice>         slices;
+    Array<std::uint16_t> places;
+    Array<std::int32_t>  rows;
+    Census               census;
+    std::int64_t         column_bytes = 0;
+    double               cost = 0.0;
+    int                  log2_window = 0;
+  };
+  // Exchanges the matrix's plan with that one.
+  void exchange(Plan &with) {
+    std::swap(matrix_.slices, with.slices);
+    std::swap(matrix_.places, with.places);
+    std::swap(matrix_.rows, with.rows);
+    std::swap(matrix_.census, with.census);
+    std::swap(column_bytes_, with.column_bytes);
+    std::swap(cost_, with.cost);
+    std::swap(matrix_.log2_window, with.log2_window);
+  }
+
+  template <class Offset> void plan_with(const Rows<Offset> &rows, int log2_window) {
+    matrix_.log2_window = log2_window;
+    plan(rows);
+    lay_out();
+  }
+
+  // Of short rows a block multiplies a window and puts the results in order. Larger windows fill slices up with less and have more
+  // rows alike, but results that are not in order cost up to three quarters of a sector a row.
+  template <class Offset> void choose_window(const Rows<Offset> &rows) {
+    const int staged_window = 9, large_window = 13;
+    if (config_.log2_window > 0 || !short_rows_)
+      return plan_with(rows, config_.log2_window > 0 ? config_.log2_window : large_window);
+    plan_with(rows, staged_window);
+    if (!staged()) return;
+    Plan staged_plan;
+    staged_plan.census = matrix_.census;
+    exchange(staged_plan);
+    plan_with(rows, large_window);
+    if (cost_ + 24.0 * static_cast<double>(rows.count) > staged_plan.cost) exchange(staged_plan);
+  }
+
   // Gives rows and columns new numbers if that brings most columns that take 32 bits into 16.
   template <class Offset> void try_new_numbers(Rows<Offset> &rows) {
     const csr::DeviceArrays &a = matrix_.csr;
@@ -470,28 +578,24 @@ private:
     Array<std::int32_t> order = renumber(executor_, a);
     if (order.size() == 0) return;
     new_columns_ = inverse(executor_, order);
-    Array<Slice>         slices = std::move(matrix_.slices);
-    Array<std::uint16_t> places = std::move(matrix_.places);
-    const Census         census = matrix_.census;
-    const std::int64_t   column_bytes = column_bytes_;
-    Rows<Offset>         renumbered = rows;
+    Rows<Offset> renumbered = rows;
     renumbered.order = order.data();
     renumbered.new_columns = new_columns_.data();
+    Plan         before;
+    const Census census = matrix_.census;
+    const int    log2_window = matrix_.log2_window;
+    exchange(before);
+    matrix_.census = census;
     matrix_.census.renumbered = true;
-    plan(renumbered);
-    lay_out();
-    if (always || 2 * matrix_.census.stored[static_cast<int>(Coding::wide)] < wide) {
-      rows = renumbered;
-      matrix_.renumbered_x = Array<double>(executor_, a.columns_count);
-      matrix_.column_order = std::move(order);
-      matrix_.census.bytes += matrix_.column_order.bytes() + 2 * matrix_.renumbered_x.bytes(); // which is written and read
-    } else {
-      matrix_.slices = std::move(slices);
-      matrix_.places = std::move(places);
-      matrix_.rows = Array<std::int32_t>();
-      matrix_.census = census;
-      column_bytes_ = column_bytes;
-    }
+    plan_with(renumbered, log2_window);
+    if (!always && 2 * matrix_.census.stored[static_cast<int>(Coding::wide)] >= wide) return exchange(before);
+    rows = renumbered;
+    matrix_.renumbered_x = Array<double>(executor_, a.columns_count);
+    matrix_.column_order = std::move(order);
+    matrix_.step_entries = Array<std::uint16_t>(executor_, a.nonzeros);
+    order_entries<<<grid_for(rows.count), block, 0, stream()>>>(rows, matrix_.step_entries.data());
+    TCBOUND_LAUNCHED();
+    matrix_.census.bytes += matrix_.column_order.bytes() + 2 * matrix_.renumbered_x.bytes(); // which is written and read
   }
 
   Executor           &executor_;
@@ -500,6 +604,8 @@ private:
   DeviceMatrix        matrix_;
   std::int64_t        slices_;           // that are no parts
   std::int64_t        column_bytes_ = 0; // of the matrix
+  double              cost_ = 0.0;
+  bool                short_rows_ = false;
   Array<std::int32_t> new_columns_;
 };
 

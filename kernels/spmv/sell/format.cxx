@@ -32,20 +32,24 @@ Work count_work(const Census &census, bool accumulate) {
 }
 
 Work least_work(const CsrView &view, bool transpose, bool accumulate) {
+  return least_work(view, transpose, accumulate, least_value_bytes(view));
+}
+
+Work least_work(const CsrView &view, bool transpose, bool accumulate, int value_bytes) {
   Census census;
   census.rows = transpose ? view.columns_count : view.rows;
   census.columns = transpose ? view.rows : view.columns_count;
   census.nonzeros = view.nonzeros;
-  census.bytes = least_value_bytes(view) * view.nonzeros;
+  census.bytes = value_bytes * view.nonzeros;
   return count_work(census, accumulate);
 }
 
 std::string describe(const Census &census) {
-  static const char *const names[] = {"by patterns", "in 16 bits", "in 32 bits"};
+  static const char *const names[] = {"by patterns", "in 16 bits", "in 16 bits by steps", "in 32 bits"};
   std::string              text;
   char                     part[120];
   if (census.entries() == 0) return "no entries";
-  for (int c = 0; c < 3; ++c) {
+  for (int c = 0; c < codings; ++c) {
     if (census.stored[c] == 0) continue;
     std::snprintf(part, sizeof part, "%s%.4g %% of the columns %s", text.empty() ? "" : ", ",
                   100.0 * static_cast<double>(census.stored[c]) / static_cast<double>(census.entries()), names[c]);
@@ -54,8 +58,7 @@ std::string describe(const Census &census) {
   std::snprintf(part, sizeof part, "; values in %d bits; %.4g %% of them fill up; %lld of %lld slices permuted",
                 census.narrow_values ? 32 : 64,
                 100.0 * static_cast<double>(census.entries() - census.nonzeros) / static_cast<double>(census.entries()),
-                static_cast<long long>(census.permuted),
-                static_cast<long long>(census.slices[0] + census.slices[1] + census.slices[2]));
+                static_cast<long long>(census.permuted), static_cast<long long>((census.rows + slice_rows - 1) / slice_rows));
   text += part;
   if (census.renumbered) text += "; renumbered";
   if (census.long_rows > 0)

@@ -1,6 +1,6 @@
-// Finds an order for the rows of a matrix that came in none: by the distances from two of its rows that lie far apart, as reverse
-// Cuthill and McKee do by those from one, but without their queue, so that all rows of a level are found at once. The distances do
-// not depend on what finds a row first, so the order is the same in every run.
+// Finds an order for the rows of a matrix that came in none: by their distances from three rows that lie far apart, which tell where a
+// row is in a mesh, as Cuthill and McKee do by those from one. Without their queue, all rows of a level are found at once. The
+// distances do not depend on what finds a row first, so the order is the same in every run.
 #include "renumber.h"
 
 #include "cuda/algorithms.h"
@@ -44,11 +44,11 @@ __global__ void start(std::int32_t *level, std::int64_t rows, const std::uint64_
   if (row < rows) level[row] = row == source ? 0 : -1;
 }
 
-// The row of the highest level, the first of several, and the number of rows with a level.
-__global__ void __launch_bounds__(block)
-  find_farthest(const std::int32_t *level, std::int64_t rows, std::uint64_t *farthest, unsigned long long *reached) {
+// The row whose lesser level of two is the highest, the first of several, and the number of rows with levels.
+__global__ void __launch_bounds__(block) find_farthest(const std::int32_t *level, const std::int32_t *other, std::int64_t rows,
+                                                       std::uint64_t *farthest, unsigned long long *reached) {
   const std::int64_t row = global_index();
-  const std::int32_t mine = row < rows ? level[row] : -1;
+  const std::int32_t mine = row < rows ? min(level[row], other[row]) : -1;
   const int          highest = __reduce_max_sync(0xffffffffU, mine);
   const unsigned     there = __ballot_sync(0xffffffffU, mine >= 0), who = __ballot_sync(0xffffffffU, mine == highest);
   if (threadIdx.x % 32 != 0 || highest < 0) return;
@@ -58,11 +58,13 @@ __global__ void __launch_bounds__(block)
   atomicAdd(reached, static_cast<unsigned long long>(__popc(there)));
 }
 
-__global__ void make_keys(const std::int32_t *first, const std::int32_t *second, std::int64_t rows, std::uint64_t *keys,
-                          std::int32_t *numbers) {
+__global__ void make_keys(const std::int32_t *first, const std::int32_t *second, const std::int32_t *third, std::int64_t rows,
+                          std::uint64_t *keys, std::int32_t *numbers) {
   const std::int64_t row = global_index();
   if (row >= rows) return;
-  keys[row] = static_cast<std::uint64_t>(first[row] + 1) << 32 | static_cast<std::uint32_t>(second[row] + 1);
+  static_assert(most_levels + 2 * sweeps_at_a_time < 1 << 16);
+  keys[row] = static_cast<std::uint64_t>(first[row] + 1) << 32 | static_cast<std::uint64_t>(second[row] + 1) << 16 |
+              static_cast<std::uint64_t>(third[row] + 1);
   numbers[row] = static_cast<std::int32_t>(row);
 }
 
@@ -76,12 +78,13 @@ public:
   Search(Executor &executor, const csr::DeviceArrays &a)
     : executor_(executor), algorithms_(executor), a_(a), any_(executor, 1), farthest_(executor, 1), reached_(executor, 1) {}
 
-  // The distance of each row from the farthest row of the search before, or from row 0; false: too few can be reached, or they are
-  // too far.
-  bool run(bool from_farthest, std::int32_t *level) {
+  // The distance of each row from the one found last, or from row 0. Then finds the row that is farthest from there and from where
+  // `other` are the distances from. False: too few rows can be reached, or they are too far.
+  bool run(std::int32_t *level, const std::int32_t *other) {
     const cudaStream_t stream = algorithms_.stream();
-    start<<<grid_for(a_.rows), block, 0, stream>>>(level, a_.rows, from_farthest ? farthest_.data() : nullptr);
+    start<<<grid_for(a_.rows), block, 0, stream>>>(level, a_.rows, started_ ? farthest_.data() : nullptr);
     TCBOUND_LAUNCHED();
+    started_ = true;
     int d = 1;
     for (bool any = true; any; any = algorithms_.read(any_.data()) != 0) {
       if (d > most_levels) return false;
@@ -94,15 +97,15 @@ public:
     }
     TCBOUND_CUDA(cudaMemsetAsync(farthest_.data(), 0, sizeof(std::uint64_t), stream));
     TCBOUND_CUDA(cudaMemsetAsync(reached_.data(), 0, sizeof(std::uint64_t), stream));
-    find_farthest<<<grid_for(a_.rows), block, 0, stream>>>(level, a_.rows, farthest_.data(), reached_.data());
+    find_farthest<<<grid_for(a_.rows), block, 0, stream>>>(level, other, a_.rows, farthest_.data(), reached_.data());
     TCBOUND_LAUNCHED();
     return static_cast<double>(algorithms_.read(reached_.data())) >= 0.9 * static_cast<double>(a_.rows);
   }
 
-  Array<std::int32_t> order(const Array<std::int32_t> &first, const Array<std::int32_t> &second) {
+  Array<std::int32_t> order(const std::int32_t *first, const std::int32_t *second, const std::int32_t *third) {
     Array<std::uint64_t> keys(executor_, a_.rows), keys_out(executor_, a_.rows);
     Array<std::int32_t>  numbers(executor_, a_.rows), sorted(executor_, a_.rows);
-    make_keys<<<grid_for(a_.rows), block, 0, algorithms_.stream()>>>(first.data(), second.data(), a_.rows, keys.data(),
+    make_keys<<<grid_for(a_.rows), block, 0, algorithms_.stream()>>>(first, second, third, a_.rows, keys.data(),
                                                                      numbers.data());
     TCBOUND_LAUNCHED();
     algorithms_.sort_pairs(keys.data(), keys_out.data(), numbers.data(), sorted.data(), a_.rows);
@@ -114,6 +117,7 @@ private:
   Executor                 &executor_;
   Algorithms                algorithms_;
   const csr::DeviceArrays  &a_;
+  bool                      started_ = false;
   Array<int>                any_;
   Array<std::uint64_t>      farthest_; // level << 32 | (2^32 - 1 - row)
   Array<unsigned long long> reached_;
@@ -123,9 +127,16 @@ private:
 
 Array<std::int32_t> renumber(Executor &executor, const csr::DeviceArrays &a) {
   Search              search(executor, a);
-  Array<std::int32_t> first(executor, a.rows), second(executor, a.rows);
-  if (!search.run(false, first.data()) || !search.run(true, first.data()) || !search.run(true, second.data())) return {};
-  return search.order(first, second);
+  Array<std::int32_t> levels[3];
+  std::int32_t       *first, *second, *third;
+  for (Array<std::int32_t> &level : levels) level = Array<std::int32_t>(executor, a.rows);
+  first = levels[0].data();
+  second = levels[1].data();
+  third = levels[2].data();
+  // The first search only finds a row at the end of the graph.
+  if (!search.run(third, third) || !search.run(first, first) || !search.run(second, first) || !search.run(third, third))
+    return {};
+  return search.order(first, second, third);
 }
 
 Array<std::int32_t> inverse(Executor &executor, const Array<std::int32_t> &order) {

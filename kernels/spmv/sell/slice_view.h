@@ -12,6 +12,7 @@ struct SliceView {
   const std::uint16_t *places;
   const std::int32_t  *lane_rows; // null unless renumbered, as the next
   const std::int32_t  *column_order;
+  const std::uint16_t *step_entries; // null unless renumbered
   const std::uint8_t  *columns;
   std::int32_t         part_count, slice_count; // parts are slices, too
   std::int32_t         rows;
@@ -24,6 +25,7 @@ inline SliceView view_of(const DeviceMatrix &matrix) {
           matrix.places.data(),
           matrix.rows.data(),
           matrix.column_order.data(),
+          matrix.step_entries.data(),
           matrix.columns.data(),
           static_cast<std::int32_t>(matrix.parts.size()),
           static_cast<std::int32_t>(matrix.slices.size()),
@@ -65,18 +67,31 @@ __device__ void for_entries(const SliceView &view, const Offset *offsets, std::i
     const std::int32_t row = row_at_place(view, slice, i, lane, load_place(view, slice, i, lane));
     const std::int64_t begin = row < 0 ? 0 : offsets[row], end = row < 0 ? 0 : offsets[row + 1];
 #pragma unroll 4
-    for (int k = 0; k < slice.steps; ++k)
-      f(row, k, place_of(k, lane, slice.steps), begin + k < end ? begin + k : std::int64_t(-1));
+    for (int k = 0; k < slice.steps; ++k) {
+      const bool there = begin + k < end;
+      f(row, k, place_of(k, lane, slice.steps),
+        there ? begin + (view.step_entries ? view.step_entries[begin + k] : k) : std::int64_t(-1));
+    }
   }
+}
+
+// Where the 16-bit columns of a slice are among the bytes of its columns.
+__device__ inline std::int64_t distances_at(const Slice &slice) {
+  return slice.coding == Coding::stepped ? column_bytes(Coding::pattern, slice.steps) : 0;
 }
 
 // The column of an entry that is there.
 __device__ inline std::int32_t column_of(const SliceView &view, const Slice &slice, std::int32_t row, int step,
                                          std::int64_t place) {
   const std::uint8_t *at = view.columns + static_cast<std::int64_t>(slice.columns) * column_unit;
-  if (slice.coding == Coding::pattern) return row + reinterpret_cast<const std::int32_t *>(at)[step];
-  const std::int32_t column = slice.coding == Coding::narrow ? slice.base + reinterpret_cast<const std::uint16_t *>(at)[place]
-                                                             : reinterpret_cast<const std::int32_t *>(at)[place];
+  const auto         *words = reinterpret_cast<const std::int32_t *>(at);
+  std::int32_t        column;
+  if (slice.coding == Coding::pattern) return row + words[step];
+  if (slice.coding == Coding::wide)
+    column = words[place];
+  else
+    column = (slice.coding == Coding::stepped ? words[step] : slice.base) +
+             reinterpret_cast<const std::uint16_t *>(at + distances_at(slice))[place];
   return view.column_order ? view.column_order[column] : column;
 }
 

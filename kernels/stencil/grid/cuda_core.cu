@@ -2,8 +2,11 @@
 // that need them are gathered.
 #include <algorithm>
 #include <climits>
+#include <limits>
+#include <memory>
 
 #include "cuda/error.h"
+#include "cuda_core_tuning.h"
 #include "format.h"
 #include "gather.h"
 #include "march.h"
@@ -12,13 +15,13 @@ namespace tcbound {
 namespace grid {
 namespace {
 
-template <int dimensions, bool box>
-__global__ void __launch_bounds__(March<dimensions, box>::threads)
-  march_kernel(const __grid_constant__ DeviceGrid grid, const __grid_constant__ MarchCoefficients a,
+template <class M>
+__global__ void __launch_bounds__(M::threads, M::blocks)
+  march_kernel(const __grid_constant__ DeviceGrid grid, const __grid_constant__ MarchCoefficients<M> a,
                const __grid_constant__ DeviceProduct p, const __grid_constant__ DeviceExceptions exceptions,
                const __grid_constant__ DeviceBox area, const __grid_constant__ MarchPlan plan) {
   extern __shared__ double shared[];
-  march<March<dimensions, box>>(grid, a, p, exceptions, area, plan, static_cast<int>(blockIdx.x), shared);
+  march<M>(grid, a, p, exceptions, area, plan, static_cast<int>(blockIdx.x), shared);
 }
 
 std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
@@ -43,24 +46,117 @@ DeviceGrid device_grid(const Extents &e) {
   return grid;
 }
 
-// What march.h calls the third dimension is a 2D grid's second.
-template <class Triple> void swap_last(Triple &triple) { std::swap(triple[1], triple[2]); }
+// What the kernels of a march have in common for the host: one object for each.
+class Marcher {
+public:
+  virtual ~Marcher() = default;
+  virtual void launch(cudaStream_t stream, DeviceGrid grid, const DeviceProduct &p, DeviceExceptions exceptions,
+                      DeviceBox area) = 0;
+};
+
+// Chunks of planes so that blocks fill whole waves of the device, and few planes are read by two chunks.
+int choose_planes(std::int64_t tiles, int planes, int reach, int resident) {
+  int    best = planes;
+  double best_cost = 1e300;
+  for (int chunks = 1; chunks <= planes; ++chunks) {
+    const int    length = static_cast<int>(divide_up(planes, chunks));
+    const double waves = static_cast<double>(divide_up(tiles * chunks, resident));
+    // Blocks that share a multiprocessor with fewer others are faster, but not by as much as there are fewer.
+    const double full = static_cast<double>(tiles) * chunks / resident;
+    const double cost = (0.5 * waves + 0.5 * std::max(full, 0.5)) * (length + 2 * reach);
+    if (cost < best_cost) {
+      best_cost = cost;
+      best = length;
+    }
+    if (length <= 4) break;
+  }
+  return best;
+}
+
+template <class M> class MarcherOf final : public Marcher {
+public:
+  MarcherOf(Executor &executor, const Stencil &stencil, const CudaCoreChoices &choices) : planes_(choices.planes) {
+    int blocks = 0;
+    TCBOUND_CUDA(cudaFuncSetAttribute(march_kernel<M>, cudaFuncAttributeMaxDynamicSharedMemorySize, M::shared_bytes));
+    TCBOUND_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, march_kernel<M>, M::threads, M::shared_bytes));
+    resident_ = std::max(1, blocks * executor.device().multiprocessors);
+    for (std::size_t slot = 0; slot < stencil.slots.size(); ++slot) {
+      const int *o = stencil.slots[slot].offset;
+      coefficients_.values[M::dimensions == 3 ? M::at(o[0], o[1], o[2]) : M::at(o[0], 0, o[1])] = stencil.constants[slot];
+    }
+  }
+
+  void launch(cudaStream_t stream, DeviceGrid grid, const DeviceProduct &p, DeviceExceptions exceptions,
+              DeviceBox area) override {
+    MarchPlan plan{};
+    if (M::dimensions == 2) { // what march.h calls the third dimension is a 2D grid's second
+      for (int *triple : {grid.n, grid.low, grid.high, area.begin, area.end, exceptions.core.begin, exceptions.core.end})
+        std::swap(triple[1], triple[2]);
+    }
+    plan.tiles[0] = static_cast<int>(divide_up(area.end[0] - area.begin[0], M::columns));
+    plan.tiles[1] = static_cast<int>(divide_up(area.end[1] - area.begin[1], M::rows));
+    const int          planes = area.end[2] - area.begin[2];
+    const std::int64_t tiles = static_cast<std::int64_t>(plan.tiles[0]) * plan.tiles[1];
+    plan.planes = planes_ > 0 ? planes_ : choose_planes(tiles, planes, M::reach, resident_);
+    plan.chunks = static_cast<int>(divide_up(planes, plan.planes));
+    march_kernel<M><<<static_cast<unsigned>(tiles * plan.chunks), M::threads, M::shared_bytes, stream>>>(
+      grid, coefficients_, p, exceptions, area, plan);
+    TCBOUND_LAUNCHED();
+  }
+
+private:
+  MarchCoefficients<M> coefficients_{};
+  int                  planes_, resident_ = 1;
+};
+
+// Constant coefficients of one component that are finite (a neighbour that does not exist is multiplied with as 0) and near; null
+// where there is no march for them.
+std::unique_ptr<Marcher> make_marcher(Executor &executor, const Stencil &s, const CudaCoreChoices &choices) {
+  if (!choices.march || s.extents.dof != 1 || s.array_count() > 0 || s.slots.empty()) return nullptr;
+  const int dimensions = s.extents.n[2] > 1 ? 3 : s.extents.n[1] > 1 ? 2 : 1;
+  int       reach = 1;
+  bool      box = false;
+  for (std::size_t slot = 0; slot < s.slots.size(); ++slot) {
+    const int *o = s.slots[slot].offset;
+    if (!(std::abs(s.constants[slot]) < std::numeric_limits<double>::infinity())) return nullptr;
+    for (int d = 0; d < 3; ++d) {
+      if (d >= dimensions && o[d] != 0) return nullptr;
+      reach = std::max(reach, std::abs(o[d]));
+    }
+    box = box || (o[0] != 0) + (o[1] != 0) + (o[2] != 0) > 1;
+  }
+  const auto make = [&](auto march) -> std::unique_ptr<Marcher> {
+    return std::make_unique<MarcherOf<decltype(march)>>(executor, s, choices);
+  };
+  if (dimensions == 3 && reach == 1) {
+    const int columns = choices.columns > 0 ? choices.columns : 32;
+    if (columns == 64) return box ? make(March<3, true, 1, 64>()) : make(March<3, false, 1, 64>());
+    if (columns == 128) return box ? make(March<3, true, 1, 128>()) : make(March<3, false, 1, 128>());
+    return box ? make(March<3, true, 1, 32>()) : make(March<3, false, 1, 32>());
+  }
+  if (dimensions == 3 && reach == 2) return box ? make(March<3, true, 2, 32>()) : make(March<3, false, 2, 32>());
+  if (dimensions == 3 && reach == 3 && !box) return make(March<3, false, 3, 32>());
+  if (dimensions == 2 && reach == 1) return box ? make(March<2, true, 1, 256>()) : make(March<2, false, 1, 256>());
+  if (dimensions == 2 && reach == 2) return box ? make(March<2, true, 2, 256>()) : make(March<2, false, 2, 256>());
+  if (dimensions == 2 && reach == 3) return box ? make(March<2, true, 3, 256>()) : make(March<2, false, 3, 256>());
+  return nullptr;
+}
 
 class CudaCoreFormat final : public GridFormat {
 public:
-  CudaCoreFormat(Executor &executor, const Stencil &stencil) : GridFormat(stencil), grid_(device_grid(stencil.extents)) {
+  CudaCoreFormat(Executor &executor, const Stencil &stencil, const CudaCoreChoices &choices)
+    : GridFormat(stencil), grid_(device_grid(stencil.extents)), marcher_(make_marcher(executor, stencil, choices)) {
     upload_slots(executor);
     upload_exceptions(executor);
-    choose_march(executor);
     executor.synchronize();
   }
 
-  void multiply(Executor &executor, const Product &p, const double *ghosts, Part part) override;
+  void multiply(Executor &executor, const Product &product, const double *ghosts, Part part) override;
   void diagonal(Executor &executor, double *d) override;
 
   std::int64_t stored_bytes() const override {
-    std::int64_t bytes =
-      slots_.bytes() + constants_.bytes() + cells_.bytes() + kinds_.bytes() + patterns_.bytes() + bits_.bytes();
+    std::int64_t bytes = slots_.bytes() + constants_.bytes() + cells_.bytes() + kinds_.bytes() + patterns_.bytes() +
+                         bits_.bytes() + diagonal_bits_.bytes();
     for (const auto &array : arrays_) bytes += array.bytes();
     return bytes;
   }
@@ -71,50 +167,41 @@ private:
     executor.copy(to.data(), MemorySpace::cuda, from.data(), MemorySpace::host, from.size() * sizeof(T));
     return to;
   }
-  void                                     upload_slots(Executor &executor);
-  void                                     upload_exceptions(Executor &executor);
-  void                                     choose_march(Executor &executor);
-  template <int dimensions, bool box> void plan_march(Executor &executor);
-  template <int dimensions, bool box>
-  void launch_march(cudaStream_t stream, const DeviceProduct &p, const DeviceExceptions &exceptions, const Box &box_of_cells);
+  void         upload_slots(Executor &executor);
+  void         upload_exceptions(Executor &executor);
+  std::int32_t most_frequent_diagonal() const;
   template <bool small>
-  void             launch_gather(cudaStream_t stream, const DeviceProduct &p, const std::vector<Box> &boxes,
-                                 const std::vector<Box> &exception_boxes);
-  void             gather(cudaStream_t stream, const DeviceProduct &p, const std::vector<Box> &boxes,
-                          const std::vector<Box> &exception_boxes);
-  DeviceExceptions exceptions() const {
-    return {cells_.data(), kinds_.data(), patterns_.data(), bits_.data(), cells_.size(), device_box(core_)};
-  }
+  void launch_gather(cudaStream_t stream, const DeviceProduct &p, const std::vector<Box> &boxes, bool only_exceptions);
+  void gather(cudaStream_t stream, const DeviceProduct &p, const std::vector<Box> &boxes, bool only_exceptions);
 
   DeviceGrid                 grid_;
+  std::unique_ptr<Marcher>   marcher_; // null: all rows are gathered
   std::vector<DeviceSlot>    ordered_; // constant ones first
-  std::vector<double>        ordered_constants_;
   int                        constant_ = 0;
   std::vector<Array<double>> arrays_;
   Array<DeviceSlot>          slots_;
   Array<double>              constants_, patterns_;
   Array<std::int64_t>        cells_;
   Array<std::int32_t>        kinds_;
-  Array<std::uint32_t>       bits_;
-  Box                        core_;
-  int                        march_dimensions_ = 0; // 0: gather
-  bool                       march_box_ = false;
-  MarchCoefficients          near_{};
-  int                        resident_ = 1; // blocks that the device runs at once
+  Array<std::uint32_t>       bits_, diagonal_bits_;
+  DeviceExceptions           exceptions_{};
 };
 
 void CudaCoreFormat::upload_slots(Executor &executor) {
-  const Stencil     &s = stencil();
-  const std::int64_t dof = s.extents.dof;
+  const Stencil      &s = stencil();
+  const std::int64_t  dof = s.extents.dof;
+  std::vector<double> constants;
   for (const bool constant : {true, false})
     for (std::size_t slot = 0; slot < s.slots.size(); ++slot) {
       if (s.arrays[slot].empty() != constant) continue;
       const Slot &from = s.slots[slot];
       DeviceSlot  to{};
-      to.distance =
-        ((from.offset[2] * s.extents.n[1] + from.offset[1]) * s.extents.n[0] + from.offset[0]) * dof + from.component;
+      const auto  first = s.constants.begin() + static_cast<std::ptrdiff_t>(slot * static_cast<std::size_t>(dof));
+      to.distance = static_cast<int>(
+        ((from.offset[2] * s.extents.n[1] + from.offset[1]) * s.extents.n[0] + from.offset[0]) * dof + from.component);
       std::copy_n(from.offset, 3, to.offset);
       to.component = from.component;
+      to.constant = *first;
       if (constant) {
         ++constant_;
       } else {
@@ -122,188 +209,131 @@ void CudaCoreFormat::upload_slots(Executor &executor) {
         to.values = arrays_.back().data();
       }
       ordered_.push_back(to);
-      const auto first = s.constants.begin() + static_cast<std::ptrdiff_t>(slot * static_cast<std::size_t>(dof));
-      ordered_constants_.insert(ordered_constants_.end(), first, first + dof);
+      constants.insert(constants.end(), first, first + dof);
     }
   slots_ = upload(executor, ordered_);
-  constants_ = upload(executor, ordered_constants_);
+  constants_ = upload(executor, constants);
+}
+
+// Of the patterns that have an entry on the diagonal only, as Dirichlet's conditions make them, the one of most cells; -1: none.
+std::int32_t CudaCoreFormat::most_frequent_diagonal() const {
+  const Stencil &s = stencil();
+  if (s.extents.dof != 1) return -1;
+  const auto                width = s.slots.size();
+  std::vector<std::int64_t> cells(s.patterns.size() / width, 0);
+  for (const std::int32_t pattern : s.exception_patterns) ++cells[static_cast<std::size_t>(pattern)];
+  std::int32_t best = -1;
+  for (std::size_t pattern = 0; pattern < cells.size(); ++pattern) {
+    bool diagonal = true;
+    for (std::size_t slot = 0; slot < width; ++slot) {
+      const int *o = s.slots[slot].offset;
+      diagonal = diagonal && (s.patterns[pattern * width + slot] == 0.0 || !(o[0] || o[1] || o[2]));
+    }
+    if (diagonal && (best < 0 || cells[pattern] > cells[static_cast<std::size_t>(best)]))
+      best = static_cast<std::int32_t>(pattern);
+  }
+  return best;
 }
 
 void CudaCoreFormat::upload_exceptions(Executor &executor) {
   const Stencil &s = stencil();
   if (s.exceptions.empty()) return;
-  std::vector<std::uint32_t> bits(static_cast<std::size_t>(divide_up(s.extents.cells(), 32)), 0);
-  for (const std::int64_t cell : s.exceptions) bits[static_cast<std::size_t>(cell / 32)] |= std::uint32_t(1) << (cell % 32);
-  cells_ = upload(executor, s.exceptions);
-  kinds_ = upload(executor, s.exception_patterns);
-  patterns_ = upload(executor, s.patterns);
+  const auto                 words = static_cast<std::size_t>(divide_up(s.extents.cells(), 32));
+  const std::int32_t         diagonal = most_frequent_diagonal();
+  std::vector<std::uint32_t> bits(words, 0), diagonal_bits(words, 0);
+  std::vector<std::int64_t>  cells;
+  std::vector<std::int32_t>  kinds;
+  for (std::size_t e = 0; e < s.exceptions.size(); ++e) {
+    const std::int64_t  cell = s.exceptions[e];
+    const std::uint32_t bit = std::uint32_t(1) << (cell % 32);
+    bits[static_cast<std::size_t>(cell / 32)] |= bit;
+    if (s.exception_patterns[e] == diagonal) {
+      diagonal_bits[static_cast<std::size_t>(cell / 32)] |= bit;
+    } else {
+      cells.push_back(cell);
+      kinds.push_back(s.exception_patterns[e]);
+    }
+  }
   bits_ = upload(executor, bits);
-  core_ = s.core();
-}
-
-// Constant coefficients of one component that are finite (a neighbour that does not exist is multiplied with as 0) and reach one
-// cell.
-void CudaCoreFormat::choose_march(Executor &executor) {
-  const Stencil &s = stencil();
-  if (s.extents.dof != 1 || s.array_count() > 0 || s.slots.empty()) return;
-  const int dimensions = s.extents.n[2] > 1 ? 3 : s.extents.n[1] > 1 ? 2 : 1;
-  if (dimensions == 1 || s.extents.n[0] * s.extents.n[1] > INT_MAX) return; // march.h numbers a plane in 32 bits
-  bool box = false;
-  for (std::size_t slot = 0; slot < s.slots.size(); ++slot) {
-    int offset[3];
-    std::copy_n(s.slots[slot].offset, 3, offset);
-    if (dimensions == 2) swap_last(offset);
-    int axes = 0;
-    for (const int o : offset) {
-      if (std::abs(o) > 1) return;
-      axes += o != 0;
-    }
-    box = box || axes > 1;
-    if (!(std::abs(s.constants[slot]) < std::numeric_limits<double>::infinity())) return;
-    near_.values[1 + offset[0] + 3 * (1 + offset[1]) + 9 * (1 + offset[2])] = s.constants[slot];
+  if (diagonal >= 0) diagonal_bits_ = upload(executor, diagonal_bits);
+  cells_ = upload(executor, cells);
+  kinds_ = upload(executor, kinds);
+  patterns_ = upload(executor, s.patterns);
+  exceptions_ = {cells_.data(),         kinds_.data(), patterns_.data(), bits_.data(),
+                 diagonal_bits_.data(), 0.0,           cells_.size(),    device_box(s.core())};
+  for (std::size_t slot = 0; diagonal >= 0 && slot < s.slots.size(); ++slot) {
+    const int *o = s.slots[slot].offset;
+    if (!(o[0] || o[1] || o[2])) exceptions_.diagonal = s.patterns[static_cast<std::size_t>(diagonal) * s.slots.size() + slot];
   }
-  march_dimensions_ = dimensions;
-  march_box_ = box;
-  if (dimensions == 3)
-    box ? plan_march<3, true>(executor) : plan_march<3, false>(executor);
-  else
-    box ? plan_march<2, true>(executor) : plan_march<2, false>(executor);
-}
-
-template <int dimensions, bool box> void CudaCoreFormat::plan_march(Executor &executor) {
-  using M = March<dimensions, box>;
-  int blocks = 0;
-  TCBOUND_CUDA(
-    cudaFuncSetAttribute(march_kernel<dimensions, box>, cudaFuncAttributeMaxDynamicSharedMemorySize, M::shared_bytes));
-  TCBOUND_CUDA(
-    cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, march_kernel<dimensions, box>, M::threads, M::shared_bytes));
-  resident_ = std::max(1, blocks * executor.device().multiprocessors);
-}
-
-// Chunks of planes so that blocks fill whole waves of the device, and few planes are read by two chunks.
-int choose_chunks(int tiles, int planes, int resident) {
-  int    best = 1;
-  double best_cost = 1e300;
-  for (int chunks = 1; chunks <= planes; ++chunks) {
-    const int    length = static_cast<int>(divide_up(planes, chunks));
-    const double waves = static_cast<double>(divide_up(static_cast<std::int64_t>(tiles) * chunks, resident));
-    // Blocks that share a multiprocessor with fewer others are faster, but not by as much as there are fewer.
-    const double full = static_cast<double>(tiles) * chunks / resident;
-    const double cost = (0.5 * waves + 0.5 * std::max(full, 0.5)) * (length + 2);
-    if (cost < best_cost) {
-      best_cost = cost;
-      best = chunks;
-    }
-    if (length <= 4) break;
-  }
-  return best;
-}
-
-template <int dimensions, bool box>
-void CudaCoreFormat::launch_march(cudaStream_t stream, const DeviceProduct &p, const DeviceExceptions &exceptions,
-                                  const Box &box_of_cells) {
-  using M = March<dimensions, box>;
-  DeviceGrid       grid = grid_;
-  DeviceBox        area = device_box(box_of_cells);
-  DeviceExceptions e = exceptions;
-  MarchPlan        plan{};
-  if (dimensions == 2) {
-    swap_last(grid.n);
-    swap_last(grid.low);
-    swap_last(grid.high);
-    swap_last(area.begin);
-    swap_last(area.end);
-    swap_last(e.core.begin);
-    swap_last(e.core.end);
-  }
-  plan.tiles[0] = static_cast<int>(divide_up(area.end[0] - area.begin[0], M::columns));
-  plan.tiles[1] = static_cast<int>(divide_up(area.end[1] - area.begin[1], M::rows));
-  const int planes = area.end[2] - area.begin[2], tiles = plan.tiles[0] * plan.tiles[1];
-  plan.planes = static_cast<int>(divide_up(planes, choose_chunks(tiles, planes, resident_)));
-  plan.chunks = static_cast<int>(divide_up(planes, plan.planes));
-  march_kernel<dimensions, box>
-    <<<static_cast<unsigned>(tiles * plan.chunks), M::threads, M::shared_bytes, stream>>>(grid, near_, p, e, area, plan);
-  TCBOUND_LAUNCHED();
 }
 
 template <bool small>
 void CudaCoreFormat::launch_gather(cudaStream_t stream, const DeviceProduct &p, const std::vector<Box> &boxes,
-                                   const std::vector<Box> &exception_boxes) {
+                                   bool only_exceptions) {
   const Stencil     &s = stencil();
   DeviceSlots<small> slots{};
   DeviceReach        reach{};
+  GatherBoxes        to{};
+  unsigned           blocks = 0;
   slots.more = slots_.data();
   slots.constants = constants_.data();
   slots.count = s.slot_count();
   slots.constant = constant_;
-  slots.dof = grid_.dof;
-  if (small) {
-    std::copy(ordered_.begin(), ordered_.end(), slots.slots);
-    if (grid_.dof == 1) std::copy(ordered_constants_.begin(), ordered_constants_.end(), slots.values);
-  }
+  if (small) std::copy(ordered_.begin(), ordered_.end(), slots.slots);
   for (int d = 0; d < 3; ++d) {
     reach.low[d] = s.reach_low(d);
     reach.high[d] = s.reach_high(d);
   }
-  const auto launch = [&](const std::vector<Box> &list, std::int64_t exception_blocks, bool rows) {
-    DeviceBoxes to{};
-    for (const Box &box : list) {
-      to.boxes[to.count] = device_box(box);
-      to.first_block[to.count + 1] = to.first_block[to.count] + (rows ? divide_up(box.cells() * grid_.dof, gather_threads) : 0);
-      ++to.count;
-    }
-    const std::int64_t blocks = exception_blocks + to.first_block[to.count];
-    if (blocks == 0) return;
-    grid::gather<small><<<static_cast<unsigned>(blocks), gather_threads, 0, stream>>>(grid_, slots, reach, p, exceptions(), to,
-                                                                                      exception_blocks);
-    TCBOUND_LAUNCHED();
-  };
-  const std::int64_t exception_blocks = divide_up(cells_.size() * grid_.dof, gather_threads);
-  if (!boxes.empty())
-    launch(boxes, exception_blocks, true);
-  else if (!exception_boxes.empty() && exception_blocks > 0)
-    launch(exception_boxes, exception_blocks, false);
+  for (const Box &box : boxes) {
+    GatherBox &add = to.boxes[to.count++];
+    add.box = device_box(box);
+    const int width = (add.box.end[0] - add.box.begin[0]) * grid_.dof;
+    add.rows = static_cast<unsigned>(width) * static_cast<unsigned>(add.box.end[1] - add.box.begin[1]);
+    add.width = Divisor(static_cast<unsigned>(width));
+    add.plane = Divisor(static_cast<unsigned>(divide_up(add.rows, gather_rows * gather_threads)));
+    add.first_block = blocks;
+    if (!only_exceptions) blocks += add.plane.by * static_cast<unsigned>(add.box.end[2] - add.box.begin[2]);
+  }
+  const unsigned exception_blocks = static_cast<unsigned>(divide_up(cells_.size() * grid_.dof, gather_threads));
+  if (blocks + exception_blocks == 0) return;
+  gather_kernel<small>
+    <<<blocks + exception_blocks, gather_threads, 0, stream>>>(grid_, slots, reach, p, exceptions_, to, exception_blocks);
+  TCBOUND_LAUNCHED();
 }
 
-void CudaCoreFormat::gather(cudaStream_t stream, const DeviceProduct &p, const std::vector<Box> &boxes,
-                            const std::vector<Box> &exception_boxes) {
+void CudaCoreFormat::gather(cudaStream_t stream, const DeviceProduct &p, const std::vector<Box> &boxes, bool only_exceptions) {
+  if (boxes.empty()) return;
   if (ordered_.size() <= small_slots)
-    launch_gather<true>(stream, p, boxes, exception_boxes);
+    launch_gather<true>(stream, p, boxes, only_exceptions);
   else
-    launch_gather<false>(stream, p, boxes, exception_boxes);
+    launch_gather<false>(stream, p, boxes, only_exceptions);
 }
 
 void CudaCoreFormat::multiply(Executor &executor, const Product &p, const double *ghosts, Part part) {
   const auto          stream = static_cast<cudaStream_t>(executor.stream());
-  const Stencil      &s = stencil();
   const DeviceProduct to = {p.alpha, p.beta, p.x, ghosts, p.y, p.z};
-  const bool          layered = s.extents.layered();
-  if (part != Part::shell)
-    for (const Box &box : s.boxes(layered ? Part::interior : Part::all)) { // one, or none
-      if (march_dimensions_ == 0) {
-        gather(stream, to, {box}, {});
-        continue;
-      }
-      if (march_dimensions_ == 3)
-        march_box_ ? launch_march<3, true>(stream, to, exceptions(), box)
-                   : launch_march<3, false>(stream, to, exceptions(), box);
-      else
-        march_box_ ? launch_march<2, true>(stream, to, exceptions(), box)
-                   : launch_march<2, false>(stream, to, exceptions(), box);
-      gather(stream, to, {}, {box});
-    }
-  if (layered && part != Part::interior) gather(stream, to, s.boxes(Part::shell), {});
+  const bool          layered = stencil().extents.layered();
+  if (part != Part::shell) {
+    const std::vector<Box> boxes = stencil().boxes(layered ? Part::interior : Part::all); // one, or none
+    if (marcher_)
+      for (const Box &box : boxes) marcher_->launch(stream, grid_, to, exceptions_, device_box(box));
+    gather(stream, to, boxes, marcher_ != nullptr);
+  }
+  if (layered && part != Part::interior) gather(stream, to, stencil().boxes(Part::shell), false);
 }
 
-__global__ void take_diagonal(const double *values, const double *constants, const std::int64_t *cells,
-                              const std::int32_t *kinds, const double *patterns, std::int64_t count, int dof, int component,
-                              int width, double *d) {
+// The diagonal entries of one component: of all cells, or of the listed exceptions.
+__global__ void take_diagonal(const DeviceSlot slot, const double *constants, const DeviceExceptions exceptions, bool listed,
+                              std::int64_t count, int dof, int width, double *d) {
   const std::int64_t at = blockIdx.x * static_cast<std::int64_t>(blockDim.x) + threadIdx.x;
   if (at >= count) return;
-  const std::int64_t row = (cells ? cells[at] : at) * dof + component;
-  d[row] = cells    ? patterns[static_cast<std::int64_t>(kinds[at]) * width + component]
-           : values ? values[row]
-                    : constants[component];
+  const std::int64_t cell = listed ? exceptions.cells[at] : at, row = cell * dof + slot.component;
+  if (listed)
+    d[row] = exceptions.patterns[static_cast<std::int64_t>(exceptions.kinds[at]) * width + slot.component];
+  else if (exceptions.diagonal_bits && DeviceExceptions::test(exceptions.diagonal_bits, cell))
+    d[row] = exceptions.diagonal;
+  else
+    d[row] = slot.values ? slot.values[row] : constants[slot.component];
 }
 
 void CudaCoreFormat::diagonal(Executor &executor, double *d) {
@@ -314,17 +344,25 @@ void CudaCoreFormat::diagonal(Executor &executor, double *d) {
   for (std::size_t s = 0; s < ordered_.size(); ++s) {
     const DeviceSlot &slot = ordered_[s];
     if (slot.offset[0] || slot.offset[1] || slot.offset[2]) continue;
-    const auto take = [&](std::int64_t count, const std::int64_t *list) {
-      if (count == 0) return;
+    for (const bool listed : {false, true}) {
+      const std::int64_t count = listed ? cells_.size() : cells;
+      DeviceExceptions   exceptions = exceptions_;
+      if (count == 0) continue;
+      exceptions.patterns += s * static_cast<std::size_t>(dof); // of this slot
       take_diagonal<<<static_cast<unsigned>(divide_up(count, 256)), 256, 0, stream>>>(
-        slot.values, constants_.data() + s * static_cast<std::size_t>(dof), list, kinds_.data(),
-        patterns_.data() + s * static_cast<std::size_t>(dof), count, dof, slot.component, width, d);
+        slot, constants_.data() + s * static_cast<std::size_t>(dof), exceptions, listed, count, dof, width, d);
       TCBOUND_LAUNCHED();
-    };
-    take(cells, nullptr);
-    take(cells_.size(), cells_.data());
+    }
   }
 }
+
+} // namespace
+
+std::unique_ptr<Format> build_cuda_core(Executor &executor, const Stencil &stencil, const CudaCoreChoices &choices) {
+  return std::make_unique<CudaCoreFormat>(executor, stencil, choices);
+}
+
+namespace {
 
 class GridCudaCore final : public GridKernel {
 public:
@@ -337,14 +375,17 @@ public:
     if (!why_not.empty()) return why_not;
     if (device.compute_major < 8) return device.name + " is older than compute capability 8.0";
     for (const std::int64_t n : problem.stencil->extents.n)
-      if (n * problem.stencil->extents.dof > INT_MAX / 2) return "a dimension of the grid is too large for it";
+      if (n > INT_MAX / 8) return "a dimension of the grid is too long for it";
+    // Rows of a plane and distances of neighbours are 32-bit numbers.
+    const Extents &e = problem.stencil->extents;
+    if (e.n[0] * e.n[1] * e.dof > INT_MAX / 8) return "a plane of the grid has too many rows for it";
     return {};
   }
 
   std::unique_ptr<Format> build(Executor &executor, const Problem &problem) const override {
     const std::string why_not = check(executor.device(), problem);
     if (!why_not.empty()) throw Error(ErrorCode::unsupported, name() + ": " + why_not);
-    return std::make_unique<CudaCoreFormat>(executor, *problem.stencil);
+    return build_cuda_core(executor, *problem.stencil, {});
   }
 };
 

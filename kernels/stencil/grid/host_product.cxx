@@ -15,11 +15,21 @@ struct Term {
   const double *x;
   const double *values; // null: constant
   double        constant;
+  int           slot;
+  bool          in_ghosts; // the neighbours' line lies in a layer
 };
 
-// The line (j, k) as a product walks it.
+// A slot for all lines whose neighbours' lines are owned: from the line's first cell to x of its neighbour.
+struct Step {
+  std::int64_t distance;
+  int          slot;
+};
+
+// The line (j, k) as a product walks it: its first cell, and the terms for it, constant ones first.
 struct Line {
-  std::int64_t j, k, first; // first: the line's first cell
+  std::int64_t      j = 0, k = 0, first = 0;
+  int               constants = 0;
+  std::vector<Term> terms;
 };
 
 // x of the cell (i, j, k), which may lie in a layer.
@@ -49,6 +59,7 @@ TCBOUND_INLINE void multiply_cell(const Stencil &s, const Product &p, const doub
       const auto   &array = s.arrays[static_cast<std::size_t>(slot)];
       const double *constants = pattern ? pattern : s.constants.data();
       const double  value = array.empty() ? constants[slot * dof + c] : array[static_cast<std::size_t>(cell * dof + c)];
+      if (pattern && value == 0.0) continue; // most of a boundary's rows
       sum +=
         value * locate(s.extents, p.x, ghosts, i + at.offset[0], line.j + at.offset[1], line.k + at.offset[2])[at.component];
     }
@@ -92,67 +103,131 @@ TCBOUND_INLINE void multiply_cells(const Term *terms, int constants, int count, 
   (store(u * lanes, sums[u]), ...);
 }
 
-template <int lanes, int n>
-TCBOUND_INLINE void multiply_run(const Term *terms, int constants, int count, const Product &p, std::int64_t first, Range run) {
+// As many cells at once as there are, down to one: an addition waits for the one before, so several vectors take turns.
+template <int lanes, int n> TCBOUND_INLINE void multiply_run(const Line &line, const Product &p, Range run) {
+  const Term  *terms = line.terms.data();
+  const int    constants = line.constants, count = static_cast<int>(line.terms.size());
   std::int64_t i = run.begin;
   for (; i + n * lanes <= run.end; i += n * lanes)
-    multiply_cells<lanes>(terms, constants, count, p, first, i, std::make_index_sequence<n>());
+    multiply_cells<lanes>(terms, constants, count, p, line.first, i, std::make_index_sequence<n>());
+  if (i + n / 2 * lanes <= run.end) {
+    multiply_cells<lanes>(terms, constants, count, p, line.first, i, std::make_index_sequence<n / 2>());
+    i += n / 2 * lanes;
+  }
+  if (i + n / 4 * lanes <= run.end) {
+    multiply_cells<lanes>(terms, constants, count, p, line.first, i, std::make_index_sequence<n / 4>());
+    i += n / 4 * lanes;
+  }
   for (; i + lanes <= run.end; i += lanes)
-    multiply_cells<lanes>(terms, constants, count, p, first, i, std::make_index_sequence<1>());
-  for (; i < run.end; ++i) multiply_cells<1>(terms, constants, count, p, first, i, std::make_index_sequence<1>());
+    multiply_cells<lanes>(terms, constants, count, p, line.first, i, std::make_index_sequence<1>());
+  for (; i < run.end; ++i) multiply_cells<1>(terms, constants, count, p, line.first, i, std::make_index_sequence<1>());
 }
 
-// The terms of a line whose neighbours' lines exist, constant ones first.
-inline int find_terms(const Stencil &s, const Product &p, const double *ghosts, const Line &line, std::vector<Term> &terms,
-                      int &constants) {
-  terms.clear();
-  for (const bool constant : {true, false}) {
+// A cell near an end of its line, where some neighbours do not exist or lie in a layer.
+TCBOUND_INLINE void multiply_end(const Stencil &s, const Product &p, const double *ghosts, const Line &line, std::int64_t i) {
+  const Extents &e = s.extents;
+  double         sum = 0.0;
+  for (const Term &term : line.terms) {
+    const int         *offset = s.slots[static_cast<std::size_t>(term.slot)].offset;
+    const std::int64_t at = i + offset[0];
+    if (at < -e.low[0] || at >= e.n[0] + e.high[0]) continue;
+    const bool   here = term.in_ghosts || (at >= 0 && at < e.n[0]);
+    const double x = here ? term.x[i] : *locate(e, p.x, ghosts, at, line.j + offset[1], line.k + offset[2]);
+    sum += (term.values ? term.values[i] : term.constant) * x;
+  }
+  finish(p, line.first + i, sum);
+}
+
+// All slots, constant ones first.
+inline std::vector<Step> find_steps(const Stencil &s) {
+  std::vector<Step> steps;
+  const Extents    &e = s.extents;
+  for (const bool constant : {true, false})
     for (std::size_t slot = 0; slot < s.slots.size(); ++slot) {
       const Slot &at = s.slots[slot];
-      if (s.arrays[slot].empty() != constant) continue;
-      Slot in_line = at;
+      if (s.arrays[slot].empty() == constant)
+        steps.push_back(
+          {((at.offset[2] * e.n[1] + at.offset[1]) * e.n[0] + at.offset[0]) * e.dof + at.component, static_cast<int>(slot)});
+    }
+  return steps;
+}
+
+// Of a line of cells of one component; slots without any neighbour there are left out.
+inline void find_terms(const Stencil &s, const Product &p, const double *ghosts, const std::vector<Step> &steps, bool inside,
+                       Line &line) {
+  line.terms.clear();
+  line.constants = 0;
+  for (const Step &step : steps) {
+    const auto   &array = s.arrays[static_cast<std::size_t>(step.slot)];
+    const double *values = array.empty() ? nullptr : array.data() + line.first, *x = p.x + line.first + step.distance;
+    bool          in_ghosts = false;
+    if (!inside) {
+      const int *offset = s.slots[static_cast<std::size_t>(step.slot)].offset;
+      Slot       in_line = s.slots[static_cast<std::size_t>(step.slot)];
       in_line.offset[0] = 0;
       if (!s.exists(in_line, 0, line.j, line.k)) continue;
-      terms.push_back({locate(s.extents, p.x, ghosts, 0, line.j + at.offset[1], line.k + at.offset[2]) + at.offset[0],
-                       constant ? nullptr : s.arrays[slot].data() + line.first, s.constants[slot]});
+      const std::int64_t j = line.j + offset[1], k = line.k + offset[2];
+      in_ghosts = j < 0 || j >= s.extents.n[1] || k < 0 || k >= s.extents.n[2];
+      if (in_ghosts) x = locate(s.extents, p.x, ghosts, 0, j, k) + offset[0];
     }
-    if (constant) constants = static_cast<int>(terms.size());
+    if (!values) ++line.constants;
+    line.terms.push_back({x, values, s.constants[static_cast<std::size_t>(step.slot)], step.slot, in_ghosts});
   }
-  return static_cast<int>(terms.size());
+}
+
+// The rows of a cell of several components, all of whose neighbours are owned.
+TCBOUND_INLINE void multiply_components(const Stencil &s, const Product &p, const std::vector<Step> &steps, std::int64_t cell,
+                                        double *sums) {
+  const int dof = s.extents.dof;
+  for (int c = 0; c < dof; ++c) sums[c] = 0.0;
+  for (const Step &step : steps) {
+    const auto   &array = s.arrays[static_cast<std::size_t>(step.slot)];
+    const double *values = array.empty() ? s.constants.data() + step.slot * dof : array.data() + cell * dof;
+    const double  x = p.x[cell * dof + step.distance];
+    for (int c = 0; c < dof; ++c) sums[c] += values[c] * x;
+  }
+  for (int c = 0; c < dof; ++c) finish(p, cell * dof + c, sums[c]);
 }
 
 template <int lanes, int n>
 TCBOUND_INLINE void multiply_box(const Stencil &s, const Product &product, const double *ghosts, const Box &box) {
-  const Product     p = product; // a copy that no store to z can change
-  const Extents    &e = s.extents;
-  const Range       wide = {std::max<std::int64_t>(box.begin[0], s.reach_low(0)),
-                            std::min<std::int64_t>(box.end[0], e.n[0] - s.reach_high(0))};
-  const auto        width = s.slots.size() * static_cast<std::size_t>(e.dof);
-  std::vector<Term> terms;
-  const auto       &exceptions = s.exceptions;
-  for (std::int64_t k = box.begin[2]; k < box.end[2]; ++k)
-    for (std::int64_t j = box.begin[1]; j < box.end[1]; ++j) {
-      const Line line = {j, k, (k * e.n[1] + j) * e.n[0]};
-      int        constants = 0, count = 0;
-      if (e.dof == 1) count = find_terms(s, p, ghosts, line, terms, constants);
-      auto         exception = std::lower_bound(exceptions.begin(), exceptions.end(), line.first + box.begin[0]);
-      std::int64_t i = box.begin[0];
-      while (i < box.end[0]) {
+  const Product           p = product; // a copy that no store to z can change
+  const Extents          &e = s.extents;
+  const Range             wide = {std::max<std::int64_t>(box.begin[0], s.reach_low(0)),
+                                  std::min<std::int64_t>(box.end[0], e.n[0] - s.reach_high(0))};
+  const int               low[2] = {s.reach_low(1), s.reach_low(2)}, high[2] = {s.reach_high(1), s.reach_high(2)};
+  const auto              width = s.slots.size() * static_cast<std::size_t>(e.dof);
+  const std::vector<Step> steps = find_steps(s);
+  std::vector<double>     sums(static_cast<std::size_t>(e.dof));
+  Line                    line;
+  auto                    exception = s.exceptions.begin();
+  for (line.k = box.begin[2]; line.k < box.end[2]; ++line.k)
+    for (line.j = box.begin[1]; line.j < box.end[1]; ++line.j) {
+      const bool inside = line.j >= low[0] && line.j < e.n[1] - high[0] && line.k >= low[1] && line.k < e.n[2] - high[1];
+      line.first = (line.k * e.n[1] + line.j) * e.n[0];
+      if (e.dof == 1) find_terms(s, p, ghosts, steps, inside, line);
+      while (exception != s.exceptions.end() && *exception < line.first + box.begin[0]) ++exception;
+      for (std::int64_t i = box.begin[0]; i < box.end[0];) {
         const std::int64_t next =
-          exception != exceptions.end() ? std::min(*exception - line.first, box.end[0]) : box.end[0]; // where a run ends
-        for (; i < next; ++i) {
-          if (e.dof == 1 && i >= wide.begin && i < wide.end) {
+          exception != s.exceptions.end() ? std::min(*exception - line.first, box.end[0]) : box.end[0]; // where a run ends
+        while (i < next) {
+          const bool in_wide = i >= wide.begin && i < wide.end;
+          if (e.dof == 1 && in_wide) {
             const Range run = {i, std::min(next, wide.end)};
-            multiply_run<lanes, n>(terms.data(), constants, count, p, line.first, run);
-            i = run.end - 1;
+            multiply_run<lanes, n>(line, p, run);
+            i = run.end;
+          } else if (e.dof == 1) {
+            multiply_end(s, p, ghosts, line, i++);
+          } else if (inside && in_wide) {
+            multiply_components(s, p, steps, line.first + i++, sums.data());
           } else {
-            multiply_cell(s, p, ghosts, i, line, nullptr);
+            multiply_cell(s, p, ghosts, i++, line, nullptr);
           }
         }
         if (i < box.end[0]) {
-          const auto pattern =
-            static_cast<std::size_t>(s.exception_patterns[static_cast<std::size_t>(exception - exceptions.begin())]);
-          multiply_cell(s, p, ghosts, i++, line, s.patterns.data() + pattern * width);
+          const auto at = static_cast<std::size_t>(exception - s.exceptions.begin());
+          multiply_cell(s, p, ghosts, i++, line,
+                        s.patterns.data() + static_cast<std::size_t>(s.exception_patterns[at]) * width);
           ++exception;
         }
       }
@@ -170,7 +245,7 @@ __attribute__((target("avx2,fma"))) void multiply_avx2(const Stencil &s, const P
 }
 __attribute__((target("avx512f,avx512vl,avx512dq,avx2,fma"))) void multiply_avx512(const Stencil &s, const Product &p,
                                                                                    const double *ghosts, const Box &box) {
-  multiply_box<8, 8>(s, p, ghosts, box);
+  multiply_box<4, 16>(s, p, ghosts, box);
 }
 #endif
 

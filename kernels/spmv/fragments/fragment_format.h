@@ -1,0 +1,39 @@
+#pragma once
+
+#include "device_matrix.h"
+
+namespace tcbound::fragments {
+
+// The format of both kernels. The transpose is stored in the same way, built when first needed.
+class FragmentFormat final : public Format {
+public:
+  FragmentFormat(Executor &executor, const CsrView &view, MmaShape mma, const Config &config);
+
+  const char  *name() const override { return "fragments"; }
+  void         prepare(Executor &executor, bool transpose) override;
+  void         refill(Executor &executor, const double *values, MemorySpace space) override;
+  void         diagonal(Executor &executor, double *d) override { plain_.diagonal(executor, d); }
+  Work         work(bool transpose, bool accumulate) const override;
+  std::string  mma() const override { return mma_ == MmaShape::automatic ? std::string() : facts_of(mma_).name; }
+  std::int64_t stored_bytes() const override;
+  std::string  describe() const override;
+
+  DeviceMatrix &matrix(Executor &executor, bool transpose) {
+    prepare(executor, transpose);
+    return transpose ? transposed_ : plain_;
+  }
+  int      rounds() const { return config_.rounds; }
+  MmaShape shape() const { return mma_; }
+
+private:
+  MmaShape           mma_;
+  Config             config_;
+  DeviceMatrix       plain_, transposed_;
+  csr::Transposition transposition_;
+  bool               have_transpose_ = false;
+};
+
+// What both kernels promise: no more than the matrix's sizes tell, the columns at their narrowest.
+Work predict(const CsrView &view, bool transpose, bool accumulate);
+
+} // namespace tcbound::fragments

@@ -1,0 +1,279 @@
+#pragma once
+
+// The kernel of spmv/fragments, a template over who multiplies: everything but the arithmetic is the same. For .cu files only.
+//
+// One warp a group (layout.h). It loads the columns and values of a few steps, then x at those columns, then multiplies. The
+// matrix is read once, past the L1 and first to leave the L2, so that x stays there.
+//
+// Math has
+//   depth                            steps whose loads are on their way together, 2 or 4
+//   min_blocks                       that a multiprocessor must be able to hold: what registers are left for a thread
+//   Sums                             what the lane keeps of the sums of its 4 slices
+//   add<steps>(sums, values, x)      the products of so many steps
+//   collect(sums, lane)              in lane 4 i + j, the sum of fragment row i of slice j
+//   packed<lanes>(values, x, lane)   of one step, in the first lane of `lanes` lanes that share a row: the row's sum in each slice
+
+#include <algorithm>
+
+#include <cuda_runtime.h>
+
+#include "cuda/error.h"
+#include "device_matrix.h"
+#include "kernel.h"
+
+namespace tcbound::fragments {
+namespace {
+
+constexpr int      block = 128;
+constexpr int      block_warps = block / warp_lanes;
+constexpr unsigned all_lanes = 0xffffffffU;
+
+struct Arguments {
+  const Group        *groups;
+  const std::uint8_t *data;
+  const std::int32_t *sorted_rows, *long_begin;
+  double             *parts;
+  unsigned           *arrivals;
+  std::int32_t        group_count;
+  int                 rounds; // groups that a warp takes, one after another
+  const double       *x, *y;
+  double             *z;
+  double              alpha, beta;
+};
+
+// What is read once: it goes past the L1, and L2 gives it up first. Volatile, so that loads stay in the order in which they are
+// written: all that need not wait for another come first.
+struct Stream {
+  std::uint64_t policy;
+
+  __device__         Stream() { asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy)); }
+  __device__ double2 load(const double2 *from) const {
+    double2 to;
+    asm volatile("ld.global.L1::no_allocate.L2::cache_hint.v2.f64 {%0, %1}, [%2], %3;"
+                 : "=d"(to.x), "=d"(to.y)
+                 : "l"(from), "l"(policy));
+    return to;
+  }
+  __device__ uint2 load(const uint2 *from) const {
+    uint2 to;
+    asm volatile("ld.global.L1::no_allocate.L2::cache_hint.v2.u32 {%0, %1}, [%2], %3;"
+                 : "=r"(to.x), "=r"(to.y)
+                 : "l"(from), "l"(policy));
+    return to;
+  }
+  __device__ int4 load(const int4 *from) const {
+    int4 to;
+    asm volatile("ld.global.L1::no_allocate.L2::cache_hint.v4.s32 {%0, %1, %2, %3}, [%4], %5;"
+                 : "=r"(to.x), "=r"(to.y), "=r"(to.z), "=r"(to.w)
+                 : "l"(from), "l"(policy));
+    return to;
+  }
+};
+
+// Columns of a lane's 4 slots, as they are stored.
+struct NarrowColumns {
+  using Stored = uint2;
+  static __device__ Stored none() { return {0xffffffffU, 0xffffffffU}; }
+  // x counts from the group's base.
+  static __device__ double gather(const double *x, const Stored &stored, int slot) {
+    const unsigned pair = slot < 2 ? stored.x : stored.y, column = slot % 2 == 0 ? pair & 0xffffU : pair >> 16;
+    return column == no_narrow_column ? 0.0 : __ldg(x + column);
+  }
+};
+struct WideColumns {
+  using Stored = int4;
+  static __device__ Stored none() { return {no_wide_column, no_wide_column, no_wide_column, no_wide_column}; }
+  static __device__ double gather(const double *x, const Stored &stored, int slot) {
+    const int column = slot == 0 ? stored.x : (slot == 1 ? stored.y : (slot == 2 ? stored.z : stored.w));
+    return column < 0 ? 0.0 : __ldg(x + column);
+  }
+};
+
+// Keeps the compiler from taking an address apart again, so that what follows counts from it in one instruction.
+template <class T> __device__ const T *settled(const T *pointer) {
+  asm("" : "+l"(pointer));
+  return pointer;
+}
+
+// Where a lane reads a group.
+template <class Columns> struct Source {
+  using Stored = typename Columns::Stored;
+  Stream         stream;
+  const double2 *values;  // of the lane in step 0
+  const Stored  *columns; // the same
+  const double  *x;
+  Place          last;
+  int            back; // from the lane's place in a step to its place in the last one
+  int            lane;
+
+  __device__ Source(const Arguments &a, const Group &group, int lane_) : last(place_of(group, true, lane_)), lane(lane_) {
+    const std::uint8_t *data = a.data + unit * static_cast<std::int64_t>(group.at);
+    values = settled(reinterpret_cast<const double2 *>(data) + lane);
+    columns = settled(reinterpret_cast<const Stored *>(data + value_bytes_of(group)) + lane);
+    x = settled(a.x + group.base);
+    back = last.index - lane;
+  }
+
+  // Steps t ... t + steps - 1: values and x. `ends`: the last of them is the group's last.
+  template <int steps, bool ends> __device__ void load(int t, double (&v)[steps][slices], double (&w)[steps][slices]) const {
+    Stored stored[steps];
+#pragma unroll
+    for (int u = 0; u < steps; ++u) {
+      const bool at_end = ends && u == steps - 1;
+      stored[u] = Columns::none();
+      if (!at_end || last.kept) stored[u] = stream.load(columns + ((t + u) * warp_lanes + (at_end ? back : 0)));
+    }
+#pragma unroll
+    for (int u = 0; u < steps; ++u) {
+      const bool at_end = ends && u == steps - 1;
+      double2    first = {0.0, 0.0}, second = {0.0, 0.0};
+      if (!at_end || last.kept) {
+        const double2 *from = values + ((t + u) * (step_slots / 2) + (at_end ? back : 0));
+        first = stream.load(from);
+        second = stream.load(from + (at_end ? last.lanes : warp_lanes));
+      }
+      v[u][0] = first.x;
+      v[u][1] = first.y;
+      v[u][2] = second.x;
+      v[u][3] = second.y;
+    }
+    __syncwarp(); // keeps the compiler from putting the loads above behind those below, which wait for columns
+#pragma unroll
+    for (int u = 0; u < steps; ++u)
+#pragma unroll
+      for (int j = 0; j < slices; ++j) w[u][j] = Columns::gather(x, stored[u], j);
+  }
+};
+
+template <class Math, int steps, bool ends, class Source>
+__device__ void add_steps(const Source &source, int t, typename Math::Sums &sums) {
+  double v[steps][slices], w[steps][slices];
+  source.template load<steps, ends>(t, v, w);
+  Math::template add<steps>(sums, v, w);
+}
+
+template <class Math, class Source> __device__ double sum_fragment_rows(const Source &source, int steps) {
+  constexpr int       depth = Math::depth;
+  typename Math::Sums sums{};
+  int                 t = 0;
+  for (; t + depth < steps; t += depth) add_steps<Math, depth, false>(source, t, sums);
+  static_assert(depth == 2 || depth == 4);
+  if constexpr (depth == 4) {
+    if (t + 4 == steps) add_steps<Math, 4, true>(source, t, sums);
+    if (t + 3 == steps) add_steps<Math, 3, true>(source, t, sums);
+  }
+  if (t + 2 == steps) add_steps<Math, 2, true>(source, t, sums);
+  if (t + 1 == steps) add_steps<Math, 1, true>(source, t, sums);
+  return Math::collect(sums, source.lane);
+}
+
+// The matrix's row that a row of the group is.
+__device__ std::int32_t number_of(const Arguments &a, const Group &group, int row) {
+  return group.in_order ? group.row + row : __ldg(a.sorted_rows + group.row + row);
+}
+
+__device__ void store(const Arguments &a, std::int32_t at, double sum) {
+  double result = a.alpha * sum;
+  if (a.beta != 0.0) result += a.beta * a.y[at];
+  a.z[at] = result;
+}
+
+// Rows of one or two entries.
+template <class Math, int lanes, class Source>
+__device__ void multiply_packed(const Arguments &a, const Group &group, const Source &source) {
+  double v[1][slices] = {}, w[1][slices] = {}, sums[slices] = {};
+  if (group.steps > 0) {
+    source.template load<1, true>(0, v, w);
+    Math::template packed<lanes>(v[0], w[0], source.lane, sums);
+  }
+  if (source.lane % lanes != 0) return;
+#pragma unroll
+  for (int j = 0; j < slices; ++j) {
+    const int row = source.lane / lanes + warp_lanes / lanes * j;
+    if (row < static_cast<int>(group.rows)) store(a, number_of(a, group, row), sums[j]);
+  }
+}
+
+// The sum of a part of a long row, in lane 0; the last warp to come adds the parts up, from the first to the last.
+__device__ void store_part(const Arguments &a, const Group &group, std::int32_t g, int lane, double sum) {
+  const std::int32_t begin = a.long_begin[group.row], end = a.long_begin[group.row + 1];
+  bool               last = false;
+  if (lane == 0) {
+    a.parts[g] = sum;
+    __threadfence(); // the part must be seen before its arrival is
+    last = atomicAdd(a.arrivals + group.row, 1U) + 1 == static_cast<unsigned>(end - begin);
+    __threadfence();
+  }
+  if (!__shfl_sync(all_lanes, last, 0)) return;
+  double total = 0.0;
+  for (std::int32_t p = begin + lane; p < end; p += warp_lanes) total += __ldcg(a.parts + p);
+#pragma unroll
+  for (int distance = warp_lanes / 2; distance > 0; distance /= 2) total += __shfl_xor_sync(all_lanes, total, distance);
+  if (lane != 0) return;
+  store(a, number_of(a, group, 0), total);
+  a.arrivals[group.row] = 0; // for the next product
+}
+
+template <class Math, class Columns>
+__device__ void multiply_group(const Arguments &a, const Group &group, std::int32_t g, int lane) {
+  const Source<Columns> source(a, group, lane);
+  if (group.row_class == 0) return multiply_packed<Math, 1>(a, group, source);
+  if (group.row_class == 1) return multiply_packed<Math, 2>(a, group, source);
+  const int          lanes = lanes_of_sum(group.row_class), row = row_of_sum(group.row_class, lane);
+  const bool         stores = (lane & (lanes - 1)) == 0 && row < static_cast<int>(group.rows);
+  const std::int32_t at = stores ? number_of(a, group, row) : 0; // on its way while the rows are summed
+  double             sum = sum_fragment_rows<Math>(source, static_cast<int>(group.steps));
+  for (int distance = 1; distance < lanes; distance *= 2) sum += __shfl_xor_sync(all_lanes, sum, distance);
+  if (group.rows == 0) return store_part(a, group, g, lane, sum);
+  if (stores) store(a, at, sum);
+}
+
+__device__ Group load_group(const Arguments &a, std::int32_t g) {
+  const int4 words = __ldg(reinterpret_cast<const int4 *>(a.groups) + g);
+  Group      group;
+  memcpy(&group, &words, sizeof group);
+  return group;
+}
+
+// A block takes groups that follow one another: rows that are near in the matrix find their neighbours' x in the L1.
+template <class Math> __global__ void __launch_bounds__(block, Math::min_blocks) multiply(Arguments a) {
+  const int  lane = static_cast<int>(threadIdx.x % warp_lanes);
+  auto       g = static_cast<std::int32_t>(blockIdx.x * block_warps * a.rounds + threadIdx.x / warp_lanes);
+  const auto end = min(a.group_count, static_cast<std::int32_t>((blockIdx.x + 1) * block_warps * a.rounds));
+  for (; g < end; g += block_warps) {
+    const Group group = load_group(a, g);
+    if (group.wide)
+      multiply_group<Math, WideColumns>(a, group, g, lane);
+    else
+      multiply_group<Math, NarrowColumns>(a, group, g, lane);
+  }
+}
+
+template <class Math> void launch(Executor &executor, DeviceMatrix &m, const Product &product, int most_rounds) {
+  const auto groups = static_cast<std::int32_t>(m.groups.size());
+  if (groups == 0) return;
+  // As many as leave each multiprocessor several times the blocks that it holds.
+  const int rounds =
+    std::clamp(groups / (4 * executor.device().multiprocessors * Math::min_blocks * block_warps), 1, most_rounds);
+  const int in_block = block_warps * rounds;
+  Arguments a{};
+  a.groups = m.groups.data();
+  a.data = m.data.data();
+  a.sorted_rows = m.sorted_rows.data();
+  a.long_begin = m.long_begin.data();
+  a.parts = m.parts.data();
+  a.arrivals = m.arrivals.data();
+  a.group_count = groups;
+  a.rounds = rounds;
+  a.x = product.x;
+  a.y = product.y;
+  a.z = product.z;
+  a.alpha = product.alpha;
+  a.beta = product.beta;
+  multiply<Math>
+    <<<static_cast<unsigned>((groups + in_block - 1) / in_block), block, 0, static_cast<cudaStream_t>(executor.stream())>>>(a);
+  TCBOUND_LAUNCHED();
+}
+
+} // namespace
+} // namespace tcbound::fragments

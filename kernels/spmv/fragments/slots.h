@@ -1,0 +1,58 @@
+#pragma once
+
+// Every slot of a group and the entry of the CSR that it holds, for building and reading a matrix. For .cu files only.
+
+#include "layout.h"
+
+namespace tcbound::fragments {
+
+template <class Offset> struct MatrixView {
+  Group              *groups;
+  std::int64_t        group_count;
+  std::uint8_t       *data;
+  const Offset       *offsets;
+  const std::int32_t *sorted_rows;
+  const std::int32_t *long_begin;
+  std::int64_t        longest; // entries of a row that is not long, and of a part of one that is
+};
+
+struct SlotPlace {
+  double      *value;
+  void        *column;
+  std::int64_t entry; // its place in the CSR, or -1: none
+  std::int32_t row;
+};
+
+__device__ inline std::int32_t column_in(const Group &group, const void *column) {
+  return group.wide ? *static_cast<const std::int32_t *>(column)
+                    : group.base + static_cast<std::int32_t>(*static_cast<const std::uint16_t *>(column));
+}
+
+// Calls f(SlotPlace) for the slots of one lane of group g, which may not have told its place to m.groups yet.
+template <class Offset, class F>
+__device__ void for_each_slot(const MatrixView<Offset> &m, std::int64_t g, const Group &group, int lane, F &&f) {
+  std::uint8_t      *data = m.data + unit * static_cast<std::int64_t>(group.at);
+  auto              *values = reinterpret_cast<double *>(data);
+  std::uint8_t      *columns = data + value_bytes_of(group);
+  const int          width = column_bytes(group.wide);
+  const bool         part = group.rows == 0;
+  const int          rows = part ? 1 : static_cast<int>(group.rows);
+  const std::int64_t skipped = part ? (g - m.long_begin[group.row]) * m.longest : 0;
+  for (int slice = 0; slice < slices; ++slice) {
+    const Slot         slot = slot_of(group.row_class, lane, slice);
+    const bool         in = slot.row < rows;
+    const std::int32_t row = !in ? -1 : (group.in_order ? group.row + slot.row : m.sorted_rows[group.row + slot.row]);
+    const std::int64_t begin = in ? m.offsets[row] + skipped : 0, end = in ? static_cast<std::int64_t>(m.offsets[row + 1]) : 0;
+    const std::int64_t stop = part && begin + m.longest < end ? begin + m.longest : end;
+    for (int t = 0; t < static_cast<int>(group.steps); ++t) {
+      const Place        place = place_of(group, t + 1 == static_cast<int>(group.steps), lane);
+      const std::int64_t entry = begin + slot.entry + (static_cast<std::int64_t>(t) << group.row_class);
+      if (!place.kept) continue;
+      double       *value = values + t * step_slots + slice / 2 * 2 * place.lanes + 2 * place.index + slice % 2;
+      std::uint8_t *column = columns + width * (t * step_slots + slices * place.index + slice);
+      f(SlotPlace{value, column, entry < stop ? entry : -1, row});
+    }
+  }
+}
+
+} // namespace tcbound::fragments
