@@ -4,6 +4,6 @@ target_link_libraries(kernels_counters_test PRIVATE bench_matrices)
 if(TCBOUND_HAVE_CUDA)
   find_package(Python3 REQUIRED COMPONENTS Interpreter)
   add_test(NAME kernels_twins COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/kernels/check-twins ${CUDAToolkit_BIN_DIR}
-    "$<FILTER:$<TARGET_OBJECTS:tcbound_kernels>,INCLUDE,fragments/.*_core\\.cu>" COMMAND_EXPAND_LISTS)
+    "$<FILTER:$<TARGET_OBJECTS:tcbound_kernels>,INCLUDE,(fragments|scale/array)/.*_core\\.cu>" COMMAND_EXPAND_LISTS)
   set_tests_properties(kernels_twins PROPERTIES LABELS cpu TIMEOUT 120 SKIP_RETURN_CODE 77)
 endif()

@@ -104,6 +104,7 @@ static PetscErrorCode VecGetSubVector_TCBound(Vec x, IS is, Vec *y) {
 PetscErrorCode VecTCBoundAdopt(Vec v, Vec like) {
   PetscObject        state = NULL;
   TCBoundVecSettings settings;
+  PetscBool          device;
 
   PetscFunctionBegin;
   if (like) PetscCall(PetscObjectQuery((PetscObject)like, StateKey, &state));
@@ -111,6 +112,8 @@ PetscErrorCode VecTCBoundAdopt(Vec v, Vec like) {
     PetscCall(PetscObjectCompose((PetscObject)v, StateKey, state));
   } else {
     PetscCall(TCBoundVecSettingsFromOptions(settings, v));
+    // An error if they contradict themselves or the machine. The default never does, and need not wake a device.
+    if (!(settings == TCBoundVecSettings())) PetscCall(TCBoundVecSettingsUseDevice(settings, &device));
     PetscCall(ComposeState(v, settings));
   }
   InstallOps(v);

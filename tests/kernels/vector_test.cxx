@@ -273,6 +273,28 @@ TEST_P(VectorTest, ReductionsFollowOneAnotherInTheSameSpace) {
   }
 }
 
+// Several starts without a finish: the last one's result counts, not a late one of those before it.
+TEST_P(VectorTest, TakesTheResultOfTheLastStart) {
+  const std::vector<double> ones(300007, 1.0), twos(300007, 2.0);
+  Guarded                   first(*executor_, ones, false), second(*executor_, twos, false);
+  const auto               &k = kernel<ReductionKernel>("reduce");
+  const auto                space = k.make_space(*executor_);
+  Reduction                 call;
+  call.sum = Sum::magnitudes;
+  call.length = 300007;
+  call.terms = 0;
+  for (int run = 0; run < 100; ++run) {
+    double got = 0;
+    call.x = first.data();
+    k.start(*executor_, *space, call);
+    k.start(*executor_, *space, call);
+    call.x = second.data();
+    k.start(*executor_, *space, call);
+    k.finish(*executor_, *space, call, &got);
+    ASSERT_EQ(got, 600014.0);
+  }
+}
+
 TEST_P(VectorTest, CountsBytesAndFlops) {
   const double      *v[3] = {};
   const double       c[3] = {2, 3, 4};

@@ -197,6 +197,7 @@ public:
   Array<double>   parts;
   Array<unsigned> arrivals;
   double         *results = nullptr;
+  bool            awaited = false; // by a start() whose finish() has not come
 };
 
 template <Sum sum, int terms, int capacity>
@@ -216,8 +217,11 @@ void launch(Executor &executor, CudaSpace &space, const Reduction &call, int fir
   const auto   blocks = static_cast<unsigned>(std::clamp<std::int64_t>((call.length + a_block - 1) / a_block, 1, space.blocks));
   const int    skip = aligned && is_odd(v.x) && call.length > 0 ? 1 : 0;
   cudaStream_t stream = static_cast<cudaStream_t>(executor.stream());
-  const Place  place{space.parts.data(), space.arrivals.data(), space.results};
-  const dim3   grid(blocks, static_cast<unsigned>((count + group - 1) / group));
+  // What a reduction that nobody has waited for has still to write must not be taken for this one's result.
+  if (space.awaited) executor.synchronize();
+  space.awaited = true;
+  const Place place{space.parts.data(), space.arrivals.data(), space.results};
+  const dim3  grid(blocks, static_cast<unsigned>((count + group - 1) / group));
   for (int k = 0; k < (sum == Sum::dots ? count : S::results); ++k) std::memcpy(space.results + k, &not_yet, sizeof not_yet);
   if (aligned)
     reduce_array<S, double2, capacity><<<grid, threads, 0, stream>>>(v, call.length, skip, place);
@@ -242,6 +246,7 @@ void wait_for(Executor &executor, CudaSpace &space, int results) {
       if (!come()) throw Error(ErrorCode::device, "reduce/array/cuda_core: a reduction has ended without a result");
     }
   }
+  space.awaited = false;
 }
 
 class ReduceArrayCudaCore final : public ReductionKernel {
