@@ -116,6 +116,8 @@ void check_kernels(const std::vector<std::string> &asked) {
                                   join_names(stencil::all_sweepers(), [](const auto *sweeper) { return sweeper->name(); }));
 }
 
+std::string name_of(const StencilOutcome &o) { return o.kernel + (o.mma.empty() ? "" : ":" + o.mma); }
+
 void report(const StencilCase &one, const StencilResult &result, const Device &device, double roof,
             const Provenance &provenance) {
   const stencil::Problem &p = one.problem;
@@ -130,7 +132,7 @@ void report(const StencilCase &one, const StencilResult &result, const Device &d
     Line line;
     line.name = one.name;
     line.op = "stencil";
-    line.kernel = o.kernel + ":" + std::to_string(o.depth);
+    line.kernel = name_of(o) + ":" + std::to_string(o.depth);
     line.device = device.name;
     line.time_us = o.time_us;
     line.repeats = result.repeats;
@@ -139,9 +141,8 @@ void report(const StencilCase &one, const StencilResult &result, const Device &d
     line.roof = roof;
     line.baseline = result.baseline;
     line.baseline_time_us = result.plain_time_us * o.depth;
-    std::printf("%-40s %5d %10.1f %10.1f %8.1f %6.3f %8.0f %6.2f%s\n", o.kernel.c_str(), o.depth, o.time_us, o.gcells,
-                line.gbps(), line.roof_fraction(), 1e-3 * static_cast<double>(o.work.useful_flops) / o.time_us, o.ratio,
-                o.composed ? "  composed weights" : "");
+    std::printf("%-40s %5d %10.1f %10.1f %8.1f %6.3f %8.0f %6.2f\n", name_of(o).c_str(), o.depth, o.time_us, o.gcells,
+                line.gbps(), line.roof_fraction(), 1e-3 * static_cast<double>(o.work.useful_flops) / o.time_us, o.ratio);
     append(provenance, line,
            {{"steps", o.depth},
             {"points", p.shape.points()},
@@ -149,7 +150,7 @@ void report(const StencilCase &one, const StencilResult &result, const Device &d
             {"gcells_per_s", o.gcells},
             {"rho", static_cast<double>(o.work.issued_flops) / static_cast<double>(o.work.useful_flops)},
             {"mma", o.mma.empty() ? nlohmann::json() : nlohmann::json(o.mma)},
-            {"composed", o.composed}});
+            {"same_bits", o.same_bits}});
   }
   for (const std::string &text : result.failures) std::printf("FAILED: %s\n", text.c_str());
   std::fflush(stdout);
@@ -167,8 +168,8 @@ bool report_summary(const std::vector<StencilResult> &results) {
     }
     failures += static_cast<int>(result.failures.size());
     if (best)
-      std::printf("%-18s %-40s %5d %10.1f %6.2f %12.1f\n", result.name.c_str(), best->kernel.c_str(), best->depth, best->gcells,
-                  best->ratio, single ? single->gcells : 0.0);
+      std::printf("%-18s %-40s %5d %10.1f %6.2f %12.1f\n", result.name.c_str(), name_of(*best).c_str(), best->depth,
+                  best->gcells, best->ratio, single ? single->gcells : 0.0);
   }
   for (const StencilResult &result : results)
     for (const std::string &text : result.failures) std::printf("FAILED: %s\n", text.c_str());

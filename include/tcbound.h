@@ -9,6 +9,10 @@
 #define MATSEQAIJTCBOUND "seqaijtcbound" // a MATSEQAIJ whose products run on tcbound's kernels
 #define MATMPIAIJTCBOUND "mpiaijtcbound" // a MATMPIAIJ whose two blocks are MATSEQAIJTCBOUND
 
+#define VECTCBOUND "tcbound"       // seqtcbound on one rank, mpitcbound on several
+#define VECSEQTCBOUND "seqtcbound" // a VECSEQCUDA, or a VECSEQ without a device, whose operations run on tcbound's kernels
+#define VECMPITCBOUND "mpitcbound" // the same of VECMPICUDA and VECMPI
+
 // What a matrix really runs and what that costs, summed over its ranks.
 typedef struct {
   char           kernel[64]; // resolved name, such as spmv/csr/cuda_core; "mixed" where blocks or ranks differ
@@ -33,6 +37,16 @@ PETSC_EXTERN PetscErrorCode MatTCBoundSetBackend(Mat A, const char backend[]);
 
 // The format for the products that follow: auto, csr (as -mat_tcbound_format). Logically collective.
 PETSC_EXTERN PetscErrorCode MatTCBoundSetFormat(Mat A, const char format[]);
+
+// Where a vector's operations run: backend auto, host, cuda_core or tensor_core (as -vec_tcbound_backend), and the matrix instruction of
+// tensor_core, auto, m8n8k4, m16n8k4, m16n8k8 or m16n8k16 (as -vec_tcbound_mma). Logically collective.
+PETSC_EXTERN PetscErrorCode VecTCBoundSetBackend(Vec v, const char backend[], const char mma[]);
+
+// The kernel that VecScale() runs on, such as scale/array/cuda_core. Not collective.
+PETSC_EXTERN PetscErrorCode VecTCBoundGetBackend(Vec v, const char *kernel[]);
+
+// Whether a vector's operations are tcbound's (VecGetType() gives the name of PETSc's type beneath). Not collective.
+PETSC_EXTERN PetscErrorCode VecIsTCBound(Vec v, PetscBool *is);
 
 // Names of all kernels of an operation ("spmv") that this build lists, in a fixed order. Not collective.
 PETSC_EXTERN PetscErrorCode TCBoundGetKernels(const char op[], PetscInt *n, const char *const *names[]);

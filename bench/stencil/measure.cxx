@@ -60,7 +60,9 @@ class Bench {
 public:
   Bench(const Problem &problem, Executor &executor)
     : problem_(problem), executor_(executor), cells_(random_cells(size())), in_(executor, size()), out_(executor, size()),
-      expected_(executor, size()), scratch_(executor, size()) {
+      poison_(executor, size()), expected_(executor, size()), scratch_(executor, size()) {
+    const std::vector<double> nothing(static_cast<std::size_t>(size()), std::nan(""));
+    executor.copy(poison_.data(), executor.space(), nothing.data(), MemorySpace::host, bytes());
     executor.copy(in_.data(), executor.space(), cells_.data(), MemorySpace::host, bytes());
     executor.copy(expected_.data(), executor.space(), in_.data(), executor.space(), bytes());
   }
@@ -75,11 +77,10 @@ public:
       plain.run(executor_, expected_.data(), scratch_.data(), 1);
       std::swap(expected_, scratch_);
     }
-    const std::vector<double> poison(static_cast<std::size_t>(size()), std::nan(""));
-    executor_.copy(out_.data(), executor_.space(), poison.data(), MemorySpace::host, bytes());
+    executor_.copy(out_.data(), executor_.space(), poison_.data(), executor_.space(), bytes());
     sweep.run(executor_, in_.data(), out_.data(), steps);
     // The sum of the weights' magnitudes is 1, and so is the bound of all cells: an error of rounding does not grow with a step.
-    const double       tolerance = sweep.composed() ? 0x1p-53 * 64.0 * steps : 0.0;
+    const double       tolerance = sweep.same_bits() ? 0.0 : 0x1p-53 * 64.0 * steps;
     const std::int64_t wrong = differences(executor_, out_.data(), expected_.data(), size(), tolerance);
     if (wrong > 0) return std::to_string(wrong) + " cells differ from plain steps";
     return verify_bands(steps, tolerance);
@@ -105,7 +106,7 @@ private:
       std::vector<double> band(static_cast<std::size_t>(part.grid.size())),
         found(static_cast<std::size_t>((end - begin) * line));
       stencil::find_sweeper("stencil/iterated/host")
-        ->build(*host, part, 1)
+        ->build(*host, part, {1})
         ->run(*host, &cells_[first * line], band.data(), steps);
       executor_.copy(found.data(), MemorySpace::host, out_.data() + begin * line, executor_.space(),
                      found.size() * sizeof(double));
@@ -119,7 +120,7 @@ private:
   const Problem             problem_;
   Executor                 &executor_;
   const std::vector<double> cells_;
-  Array<double>             in_, out_, expected_, scratch_;
+  Array<double>             in_, out_, poison_, expected_, scratch_;
   int                       done_ = 0; // steps that expected_ is ahead of in_
 };
 
@@ -128,17 +129,29 @@ bool wanted(const Sweeper &sweeper, const StencilOptions &options) {
          std::find(options.kernels.begin(), options.kernels.end(), sweeper.name()) != options.kernels.end();
 }
 
-// Kernels and depths, by depth.
-std::vector<std::pair<int, const Sweeper *>> contenders(const Problem &problem, const Device &device,
-                                                        const StencilOptions &options) {
-  std::vector<std::pair<int, const Sweeper *>> all;
+struct Contender {
+  const Sweeper    *sweeper;
+  stencil::Settings settings;
+};
+
+// By depth; kernels on tensor cores with each instruction that the device has.
+std::vector<Contender> contenders(const Problem &problem, const Device &device, const StencilOptions &options) {
+  std::vector<Contender> all;
   for (const Sweeper *sweeper : stencil::all_sweepers()) {
     if (sweeper->backend() == "plain" || !wanted(*sweeper, options) || !sweeper->check(device, problem.shape).empty()) continue;
-    for (const int depth : sweeper->depths(problem.shape))
-      if (options.depths.empty() || std::find(options.depths.begin(), options.depths.end(), depth) != options.depths.end())
-        all.emplace_back(depth, sweeper);
+    const auto add = [&](MmaShape mma) {
+      for (const int depth : sweeper->depths(problem.shape, mma))
+        if (options.depths.empty() || std::find(options.depths.begin(), options.depths.end(), depth) != options.depths.end())
+          all.push_back({sweeper, {depth, mma}});
+    };
+    if (sweeper->backend() != "tensor_core") {
+      add(MmaShape::automatic);
+    } else {
+      for (const MmaShapeFacts &facts : mma_shapes)
+        if (check_mma(device, facts.shape).empty()) add(facts.shape);
+    }
   }
-  std::stable_sort(all.begin(), all.end(), [](const auto &a, const auto &b) { return a.first < b.first; });
+  std::stable_sort(all.begin(), all.end(), [](const auto &a, const auto &b) { return a.settings.depth < b.settings.depth; });
   return all;
 }
 
@@ -148,7 +161,7 @@ StencilResult measure(const StencilCase &one, Executor &executor, const StencilO
   const Problem &problem = one.problem;
   const bool     host = executor.space() == MemorySpace::host;
   const Sweeper &baseline = *stencil::find_sweeper(host ? "stencil/iterated/host" : "stencil/iterated/plain");
-  const auto     plain = baseline.build(executor, problem, 1);
+  const auto     plain = baseline.build(executor, problem, {1});
   const double   cells = static_cast<double>(problem.grid.changing(problem.shape.dimensions));
   Bench          bench(problem, executor);
   StencilResult  result;
@@ -156,16 +169,17 @@ StencilResult measure(const StencilCase &one, Executor &executor, const StencilO
   result.baseline = baseline.name();
   result.repeats = options.repeats ? options.repeats : host ? 3 : 15;
   result.plain_time_us = microseconds_of(executor, *plain, bench.in(), bench.out(), 1, baseline_repeats);
-  for (const auto &[depth, sweeper] : contenders(problem, executor.device(), options)) {
+  for (const auto &[sweeper, settings] : contenders(problem, executor.device(), options)) {
+    const int      depth = settings.depth;
     StencilOutcome outcome;
     outcome.kernel = sweeper->name();
     outcome.depth = depth;
     try {
-      const auto        sweep = sweeper->build(executor, problem, depth);
+      const auto        sweep = sweeper->build(executor, problem, settings);
       const std::string wrong = bench.verify(*plain, *sweep, depth);
       if (!wrong.empty()) throw std::runtime_error(wrong);
       outcome.mma = sweep->mma();
-      outcome.composed = sweep->composed();
+      outcome.same_bits = sweep->same_bits();
       outcome.work = sweep->work(depth);
       outcome.time_us = microseconds_of(executor, *sweep, bench.in(), bench.out(), depth, result.repeats);
       outcome.gcells = 1e-3 * cells * depth / outcome.time_us;

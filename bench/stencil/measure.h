@@ -23,7 +23,7 @@ struct StencilOutcome {
   int         depth = 1;
   double      time_us = 0.0, gcells = 0.0, ratio = 0.0; // gcells: 1e9 cells a second, each step counted; ratio: to plain steps
   Work        work;
-  bool        composed = false;
+  bool        same_bits = true;
 };
 
 struct StencilResult {

@@ -1,7 +1,7 @@
 #pragma once
 
-// Asynchronous copies of single numbers from global into shared memory by the threads that wait for them (PTX ISA: cp.async):
-// for pieces that are aligned to 8 bytes only. For .cu files only.
+// Asynchronous copies of single numbers from global into shared memory by the threads that wait for them (PTX ISA: cp.async).
+// For .cu files only.
 
 #include <cuda_runtime.h>
 

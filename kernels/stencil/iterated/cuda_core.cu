@@ -5,28 +5,19 @@
 namespace tcbound::stencil {
 namespace {
 
-class CudaCoreSweeper final : public Sweeper {
+class CudaCoreSweeper final : public PassSweeper {
 public:
-  using Sweeper::Sweeper;
+  using PassSweeper::PassSweeper;
   MemorySpace space() const override { return MemorySpace::cuda; }
 
   std::string check(const Device &device, const Shape &shape) const override {
     if (device.space != MemorySpace::cuda) return "it needs a CUDA device";
     if (device.compute_major < 8) return "asynchronous copies need compute capability 8.0";
-    return makers(shape).empty() ? "it has no pipeline for the stencil " + shape.name : "";
+    return depths(shape, MmaShape::automatic).empty() ? "it has no pipeline for the stencil " + shape.name : "";
   }
 
-  std::vector<int> depths(const Shape &shape) const override { return depths_of(makers(shape)); }
-
-  std::unique_ptr<Sweep> build(Executor &executor, const Problem &problem, int depth) const override {
-    check_problem(problem);
-    const std::string why_not = check(executor.device(), problem.shape);
-    if (!why_not.empty()) throw Error(ErrorCode::unsupported, name() + ": " + why_not);
-    return make_sweep(executor, problem, makers(problem.shape), depth > 0 ? depth : depths(problem.shape).back());
-  }
-
-private:
-  static std::vector<PassMaker> makers(const Shape &shape) {
+protected:
+  std::vector<PassMaker> makers(const Shape &shape, MmaShape) const override {
     return shape.dimensions == 2 ? pipelines_2d(shape) : pipelines_3d(shape);
   }
 };
@@ -34,7 +25,7 @@ private:
 } // namespace
 
 const Sweeper &stencil_iterated_cuda_core() {
-  static const CudaCoreSweeper sweeper("cuda_core");
+  static const CudaCoreSweeper sweeper("iterated", "cuda_core");
   return sweeper;
 }
 

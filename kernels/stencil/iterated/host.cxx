@@ -145,9 +145,9 @@ private:
   const SumPoints     sum_points_;
 };
 
-class HostSweeper final : public Sweeper {
+class HostSweeper final : public PassSweeper {
 public:
-  using Sweeper::Sweeper;
+  using PassSweeper::PassSweeper;
   MemorySpace space() const override { return MemorySpace::host; }
 
   std::string check(const Device &device, const Shape &shape) const override {
@@ -156,17 +156,8 @@ public:
     return {};
   }
 
-  std::vector<int> depths(const Shape &) const override { return depths_of(makers()); }
-
-  std::unique_ptr<Sweep> build(Executor &executor, const Problem &problem, int depth) const override {
-    check_problem(problem);
-    const std::string why_not = check(executor.device(), problem.shape);
-    if (!why_not.empty()) throw Error(ErrorCode::unsupported, name() + ": " + why_not);
-    return make_sweep(executor, problem, makers(), depth > 0 ? depth : 4);
-  }
-
-private:
-  static std::vector<PassMaker> makers() {
+protected:
+  std::vector<PassMaker> makers(const Shape &, MmaShape) const override {
     std::vector<PassMaker> all;
     for (const int depth : {1, 2, 4, 8})
       all.push_back({depth, [depth](Executor &, const Problem &p) { return std::make_unique<HostPass>(p, depth); }});
@@ -177,7 +168,7 @@ private:
 } // namespace
 
 const Sweeper &stencil_iterated_host() {
-  static const HostSweeper sweeper("host");
+  static const HostSweeper sweeper("iterated", "host");
   return sweeper;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "../../executor.h"
+#include "../../mma_shape.h"
 #include "../../work.h"
 
 namespace tcbound::stencil {
@@ -53,12 +54,12 @@ class Sweep {
 public:
   virtual ~Sweep() = default;
 
-  // out = S^steps in, in stream order; every cell of `out` is written. They must not overlap. Results have the same bits whatever
-  // the number of steps that passes fuse, unless composed() says otherwise.
+  // out = S^steps in, in stream order; every cell of `out` is written. They must not overlap. Unless same_bits() says otherwise,
+  // results have the bits of single steps that add the points in the order of the shape, with fused multiply-adds.
   virtual void run(Executor &executor, const double *in, double *out, int steps) = 0;
 
-  virtual int  depth() const = 0;                 // steps that one pass fuses
-  virtual bool composed() const { return false; } // weights of several steps were multiplied out
+  virtual int  depth() const = 0; // steps that one pass fuses
+  virtual bool same_bits() const { return true; }
 
   // Of run(): each pass reads and writes each cell once.
   virtual Work work(int steps) const = 0;
@@ -66,20 +67,30 @@ public:
   virtual std::string mma() const { return {}; } // as Format::mma()
 };
 
+// What is left to choose when a sweep is built.
+struct Settings {
+  int      depth = 0;                 // steps that a pass fuses; 0: those that take the least time by the roofline
+  MmaShape mma = MmaShape::automatic; // of kernels on tensor cores
+  double   balance = 7.8;             // for that: FP64 FLOP/s of CUDA cores over bytes/s of memory (the default: an H200's)
+};
+
 // A way to advance stencils, such as stencil/iterated/cuda_core: one object per row TCBOUND_SWEEP of list.def.
 class Sweeper {
 public:
-  explicit Sweeper(const char *backend) : backend_(backend), name_("stencil/iterated/" + backend_) {}
+  Sweeper(const char *format, const char *backend)
+    : backend_(backend), name_(std::string("stencil/") + format + "/" + backend) {}
   virtual ~Sweeper() = default;
 
   const std::string &name() const { return name_; }
   const std::string &backend() const { return backend_; }
 
-  virtual MemorySpace      space() const = 0;
-  virtual std::string      check(const Device &device, const Shape &shape) const = 0; // empty, or why it cannot, as a clause
-  virtual std::vector<int> depths(const Shape &shape) const = 0;                      // that build() takes, ascending
-  // depth 0: chosen by the model. Throws Error on what check() refuses or a depth that depths() does not list.
-  virtual std::unique_ptr<Sweep> build(Executor &executor, const Problem &problem, int depth) const = 0;
+  virtual MemorySpace space() const = 0;
+  virtual std::string check(const Device &device, const Shape &shape) const = 0; // empty, or why it cannot, as a clause
+  // Those that build() takes, ascending; none where it has no kernel of that instruction for the shape.
+  virtual std::vector<int> depths(const Shape &shape, MmaShape mma = MmaShape::automatic) const = 0;
+
+  // Throws Error on what check() refuses, a depth that depths() does not list and an MMA shape that the device lacks.
+  virtual std::unique_ptr<Sweep> build(Executor &executor, const Problem &problem, const Settings &settings = {}) const = 0;
 
 private:
   std::string backend_, name_;

@@ -17,7 +17,7 @@ public:
   virtual int  depth() const = 0;
   // Operations issued over operations needed: cells that neighbouring tiles compute both, and zeros in the operands of MMAs.
   virtual double redundancy() const = 0;
-  virtual bool   composed() const { return false; }
+  virtual bool   same_bits() const { return true; } // as Sweep's
 };
 
 // How to make a pass of that depth.
@@ -26,13 +26,18 @@ struct PassMaker {
   std::function<std::unique_ptr<Pass>(Executor &, const Problem &)> make;
 };
 
-// A sweep of passes: as deep as the deepest as often as that fits, the rest by shallower ones. makers: ascending by depth, the
-// first of depth 1. mma: as Sweep::mma().
-std::unique_ptr<Sweep> make_sweep(Executor &executor, const Problem &problem, const std::vector<PassMaker> &makers, int depth,
-                                  const std::string &mma = {});
+// Sweeps of passes: as deep as chosen as often as that fits, the rest by shallower ones.
+class PassSweeper : public Sweeper {
+public:
+  using Sweeper::Sweeper;
+  std::vector<int>       depths(const Shape &shape, MmaShape mma) const override;
+  std::unique_ptr<Sweep> build(Executor &executor, const Problem &problem, const Settings &settings) const override;
 
-// The depths of makers.
-std::vector<int> depths_of(const std::vector<PassMaker> &makers);
+protected:
+  // The passes that there are for the shape, ascending by depth from 1; none if it is not known.
+  virtual std::vector<PassMaker> makers(const Shape &shape, MmaShape mma) const = 0;
+  virtual MmaShape mma_for(const Device &, MmaShape asked) const { return asked; } // automatic: without tensor cores
+};
 
 // Pipelines on CUDA cores for that shape; none if it is no shape that they know.
 std::vector<PassMaker> pipelines_2d(const Shape &shape);

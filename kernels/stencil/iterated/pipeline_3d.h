@@ -23,6 +23,9 @@ struct Weights3d {
   double at[5][5][5]; // [dz + R][dy + R][dx + R]
 };
 
+// Which of the cells at hand may keep their values.
+enum class EdgeOfTile { none, lines_and_columns, planes };
+
 // Which of the points within R count.
 enum class Kind { star, box, plane_and_corners, faces_and_edges };
 
@@ -40,13 +43,13 @@ constexpr bool has_point(Kind kind, int dz, int dy, int dx) {
   }
 }
 
-// A block takes `planes_each` planes of one tile's column; with segments 0 of all tiles' columns strung together.
+// A block takes `planes_each` planes of a tile's column. Blocks that follow each other are neighbours, which find in L2 what both
+// read.
 struct Tiles {
   const double *in;
   double       *out;
   int           nx, ny, nz, ring;
-  int           tiles_x, tiles_y, tile_columns, tile_lines, segments;
-  std::int64_t  planes_each;
+  int           tiles_x, tiles_y, tile_columns, tile_lines, segments, planes_each;
 };
 
 // resident: blocks of a multiprocessor. ahead: plane buffers of a warp, a power of 2.
@@ -108,19 +111,20 @@ __device__ __forceinline__ double add_plane(double sum, const Line<P> (&lines)[2
 }
 
 // plane: that of sums[0] before this turn.
-template <class P, bool edge, int k>
+template <class P, EdgeOfTile edge, int k>
 __device__ __forceinline__ void advance_line(double (&sums)[2 * P::R][P::lines][P::W], double (&done)[P::W], int j,
                                              const Line<P> (&lines)[2 * P::R + 1], const Weights3d &w, unsigned fixed_cells,
                                              int plane, int ring, int last) {
   constexpr int R = P::R, dz = R - 1 - k;
   if constexpr (k < 2 * R) {
-    const bool fixed_plane = edge && (plane + k + 1 < ring || plane + k + 1 > last);
+    const bool fixed_plane = edge == EdgeOfTile::planes && (plane + k + 1 < ring || plane + k + 1 > last);
 #pragma unroll
     for (int i = 0; i < P::W; ++i) {
       double old = 0.0;
       if constexpr (k + 1 < 2 * R) old = sums[k + 1][j][i];
       double sum = add_plane<P, dz>(old, lines, i, w);
-      if (edge && (fixed_plane || (fixed_cells >> (j * P::W + i) & 1))) sum = dz == 0 ? lines[R][i + R] : old;
+      if (edge != EdgeOfTile::none && (fixed_plane || (fixed_cells >> (j * P::W + i) & 1)))
+        sum = dz == 0 ? lines[R][i + R] : old;
       if constexpr (k < 0)
         done[i] = sum;
       else
@@ -131,7 +135,7 @@ __device__ __forceinline__ void advance_line(double (&sums)[2 * P::R][P::lines][
 }
 
 // A plane enters a stage in `v`, the one R before it leaves. exchange: this stage's lines of all warps.
-template <class P, bool edge>
+template <class P, EdgeOfTile edge>
 __device__ __forceinline__ void advance_stage(double (&sums)[2 * P::R][P::lines][P::W], double (&v)[P::lines][P::W],
                                               double *exchange, const Weights3d &w, unsigned fixed_cells, int plane, int ring,
                                               int last) {
@@ -211,141 +215,122 @@ template <class P> __global__ void __launch_bounds__(P::threads, P::resident) ad
   constexpr int             R = P::R, T = P::T, W = P::W, lines = P::lines, columns = P::columns, ahead = P::ahead;
   extern __shared__ double2 shared[];
   const int                 lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  double *const planes = reinterpret_cast<double *>(shared) + warp * P::warp_doubles, *const leaving =
-                                                                                        planes + ahead * P::plane;
-  double *const      exchange = reinterpret_cast<double *>(shared) + P::warps * P::warp_doubles;
-  const std::int64_t plane_cells = static_cast<std::int64_t>(g.nx) * g.ny;
-  const int          tiles = g.tiles_x * g.tiles_y;
-  std::int64_t       at = blockIdx.x * g.planes_each, end = min(at + g.planes_each, static_cast<std::int64_t>(tiles) * g.nz);
-  if (g.segments > 0) { // blocks that run at the same time are neighbours, which find in L2 what both read
-    const int tile = blockIdx.x % tiles;
-    at = static_cast<std::int64_t>(tile) * g.nz + blockIdx.x / tiles * g.planes_each;
-    end = min(at + g.planes_each, static_cast<std::int64_t>(tile + 1) * g.nz);
-  }
-  const int last = g.nz - 1 - g.ring;
-  int       turns = 0; // stages so far: they take the two exchange buffers in turns
+  double *const             planes = reinterpret_cast<double *>(shared) + warp * P::warp_doubles;
+  double *const             leaving = planes + ahead * P::plane;
+  double *const             exchange = reinterpret_cast<double *>(shared) + P::warps * P::warp_doubles;
+  const std::int64_t        plane_cells = static_cast<std::int64_t>(g.nx) * g.ny;
+  const int                 tiles = g.tiles_x * g.tiles_y, item = static_cast<int>(blockIdx.x);
+  const int      z_begin = item / tiles * g.planes_each, z_end = min(z_begin + g.planes_each, g.nz), last = g.nz - 1 - g.ring;
+  const Place<P> place(g, item % tiles);
+  int            turns = 0; // stages so far: they take the two exchange buffers in turns
 
-#pragma unroll 1
-  while (at < end) {
-    const int      z_begin = static_cast<int>(at % g.nz);
-    const int      z_end = static_cast<int>(min(static_cast<std::int64_t>(g.nz), z_begin + (end - at)));
-    const Place<P> place(g, static_cast<int>(at / g.nz));
-    at += z_end - z_begin;
+  int           z_fetched = z_begin - P::margin;
+  const int     z_fetch_end = min(z_end + P::margin, g.nz);
+  const double *from = g.in + z_fetched * plane_cells + place.corner;
+  const auto    fetch = [&] { // the next plane into its buffer; planes outside the array are zeros
+    double       *to = planes + (z_fetched & (ahead - 1)) * P::plane + lane;
+    const double *line = from;
+    const bool    outside = z_fetched < 0 || z_fetched >= z_fetch_end;
+    if (!outside && place.whole) {
+#pragma unroll
+      for (int j = 0; j < lines; ++j, line += g.nx)
+#pragma unroll
+        for (int i = 0; i < W; ++i) copy_cell(to + j * columns + 32 * i, line + 32 * i);
+    } else {
+#pragma unroll
+      for (int j = 0; j < lines; ++j, line += g.nx)
+#pragma unroll
+        for (int i = 0; i < W; ++i)
+          if (!outside && (place.copied >> (j * W + i) & 1))
+            copy_cell(to + j * columns + 32 * i, line + 32 * i);
+          else
+            to[j * columns + 32 * i] = 0.0;
+    }
+    commit_copies();
+    from += plane_cells;
+    ++z_fetched;
+  };
 
-    int           z_fetched = z_begin - P::margin;
-    const int     z_fetch_end = min(z_end + P::margin, g.nz);
-    const double *from = g.in + z_fetched * plane_cells + place.corner;
-    const auto    fetch = [&] { // the next plane into its buffer; planes outside the array are zeros
-      double       *to = planes + (z_fetched & (ahead - 1)) * P::plane + lane;
-      const double *line = from;
-      const bool    outside = z_fetched < 0 || z_fetched >= z_fetch_end;
-      if (!outside && place.whole) {
+  State3d<P> state;
 #pragma unroll
-        for (int j = 0; j < lines; ++j, line += g.nx)
+  for (int s = 0; s < T; ++s)
 #pragma unroll
-          for (int i = 0; i < W; ++i) copy_cell(to + j * columns + 32 * i, line + 32 * i);
-      } else {
+    for (int k = 0; k < 2 * R; ++k)
 #pragma unroll
-        for (int j = 0; j < lines; ++j, line += g.nx)
+      for (int j = 0; j < lines; ++j)
 #pragma unroll
-          for (int i = 0; i < W; ++i)
-            if (!outside && (place.copied >> (j * W + i) & 1))
-              copy_cell(to + j * columns + 32 * i, line + 32 * i);
-            else
-              to[j * columns + 32 * i] = 0.0;
-      }
-      commit_copies();
-      from += plane_cells;
-      ++z_fetched;
-    };
-
-    State3d<P> state;
-#pragma unroll
-    for (int s = 0; s < T; ++s)
-#pragma unroll
-      for (int k = 0; k < 2 * R; ++k)
-#pragma unroll
-        for (int j = 0; j < lines; ++j)
-#pragma unroll
-          for (int i = 0; i < W; ++i) state.sums[s][k][j][i] = 0.0;
-    wait_copies<0>(); // of the piece before
-    __syncwarp();
+        for (int i = 0; i < W; ++i) state.sums[s][k][j][i] = 0.0;
 #pragma unroll 1
-    for (int i = 0; i < ahead - 1; ++i) fetch();
-    double    *to = g.out + z_begin * plane_cells + place.corner;
-    int        z = z_begin - P::margin;
-    const auto turn = [&](auto edge) {
-      double v[lines][W];
-      wait_copies<ahead - 2>();
-      __syncwarp(); // plane z is there, and all lanes are done with plane z - 1, whose buffer is filled next
-      const double *plane = planes + (z & (ahead - 1)) * P::plane + lane * W;
+  for (int i = 0; i < ahead - 1; ++i) fetch();
+  double    *to = g.out + z_begin * plane_cells + place.corner;
+  int        z = z_begin - P::margin;
+  const auto turn = [&](auto edge) {
+    double v[lines][W];
+    wait_copies<ahead - 2>();
+    __syncwarp(); // plane z is there, and all lanes are done with plane z - 1, whose buffer is filled next
+    const double *plane = planes + (z & (ahead - 1)) * P::plane + lane * W;
 #pragma unroll
-      for (int j = 0; j < lines; ++j) get_line<W>(v[j], plane + j * columns);
-      fetch();
+    for (int j = 0; j < lines; ++j) get_line<W>(v[j], plane + j * columns);
+    fetch();
 #pragma unroll
-      for (int s = 0; s < T; ++s) {
-        advance_stage<P, edge.value>(state.sums[s], v, exchange + (turns & 1) * P::exchange, w, place.fixed, z - (s + 1) * R,
-                                     g.ring, last);
-        ++turns;
-      }
-      if (z - P::margin >= z_begin) {
+    for (int s = 0; s < T; ++s) {
+      advance_stage<P, decltype(edge)::value>(state.sums[s], v, exchange + (turns & 1) * P::exchange, w, place.fixed,
+                                              z - (s + 1) * R, g.ring, last);
+      ++turns;
+    }
+    if (z - P::margin >= z_begin) {
 #pragma unroll
-        for (int j = 0; j < lines; ++j) put_line<W>(leaving + j * columns + lane * W, v[j]);
-        __syncwarp();
-        double *line = to;
+      for (int j = 0; j < lines; ++j) put_line<W>(leaving + j * columns + lane * W, v[j]);
+      __syncwarp();
+      double *line = to;
 #pragma unroll
-        for (int j = 0; j < lines; ++j, line += g.nx)
+      for (int j = 0; j < lines; ++j, line += g.nx)
 #pragma unroll
-          for (int i = 0; i < W; ++i)
-            if (place.written >> (j * W + i) & 1) line[32 * i] = leaving[j * columns + lane + 32 * i];
-        to += plane_cells;
-      }
-      ++z;
-    };
-    // Cells that keep their values need care: at the grid's sides in all planes, else in the first and the last ones.
-    const int z_stop = z_end + P::margin;
-    const int inner_begin = place.side ? z_stop : min(max(z, g.ring + P::margin), z_stop);
-    const int inner_end = place.side ? z_stop : max(inner_begin, min(z_stop, last + 1 - R));
+        for (int i = 0; i < W; ++i)
+          if (place.written >> (j * W + i) & 1) line[32 * i] = leaving[j * columns + lane + 32 * i];
+      to += plane_cells;
+    }
+    ++z;
+  };
+  // Cells that keep their values need care: at the grid's sides in all planes, else in the first and the last ones.
+  const int z_stop = z_end + P::margin;
+  const int inner_begin = min(max(z, g.ring + P::margin), z_stop), inner_end = max(inner_begin, min(z_stop, last + 1 - R));
 #pragma unroll 1
-    for (int part = 0; part < 3; ++part) {
-      if (part == 1) {
+  for (int part = 0; part < 3; ++part) {
+    const int stop = part == 0 ? inner_begin : part == 1 ? inner_end : z_stop;
+    if (part != 1) {
 #pragma unroll 1
-        while (z < inner_end) turn(std::false_type());
-      } else {
-        const int stop = part == 0 ? inner_begin : z_stop;
+      while (z < stop) turn(std::integral_constant<EdgeOfTile, EdgeOfTile::planes>());
+    } else if (place.side) {
 #pragma unroll 1
-        while (z < stop) turn(std::true_type());
-      }
+      while (z < stop) turn(std::integral_constant<EdgeOfTile, EdgeOfTile::lines_and_columns>());
+    } else {
+#pragma unroll 1
+      while (z < stop) turn(std::integral_constant<EdgeOfTile, EdgeOfTile::none>());
     }
   }
 }
 
-// segments 0: as many pieces as blocks are resident at once, so that all end together, but none much shorter than the planes that
-// it shares with its neighbours.
-template <class P> Tiles plan_tiles(const Grid &grid, int multiprocessors, int segments = 0) {
-  const auto ceil_divide = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
+// Segments of some 64 planes: several for each block that is resident, so that blocks which take longer, those at the sides of
+// the grid, do not leave the others idle.
+template <class P> Tiles plan_tiles(const Grid &grid) {
+  const auto ceil_divide = [](int a, int b) { return (a + b - 1) / b; };
+  const int  planes = 64;
   Tiles      g = {};
   g.nx = static_cast<int>(grid.extent[0]);
   g.ny = static_cast<int>(grid.extent[1]);
   g.nz = static_cast<int>(grid.extent[2]);
   g.ring = grid.ring;
-  const auto split = [&](int cells, int most, int &tiles, int &each) {
-    each = static_cast<int>(ceil_divide(std::max(cells, 1), ceil_divide(std::max(cells, 1), most)));
-    tiles = static_cast<int>(ceil_divide(std::max(cells, 1), each));
+  const auto split = [&](int cells, int most, int &pieces, int &each) {
+    each = ceil_divide(std::max(cells, 1), ceil_divide(std::max(cells, 1), most));
+    pieces = ceil_divide(std::max(cells, 1), each);
   };
   split(g.nx, P::columns - 2 * P::margin, g.tiles_x, g.tile_columns);
   split(g.ny, P::tile - 2 * P::margin, g.tiles_y, g.tile_lines);
-  const std::int64_t planes = static_cast<std::int64_t>(g.tiles_x) * g.tiles_y * g.nz;
-  const std::int64_t least = std::min(std::max(g.nz, 1), 4 * P::margin);
-  g.planes_each =
-    std::max(segments > 0 ? ceil_divide(g.nz, segments) : ceil_divide(planes, P::resident * multiprocessors), least);
-  if (segments > 0) g.segments = static_cast<int>(ceil_divide(g.nz, g.planes_each));
+  split(g.nz, planes, g.segments, g.planes_each);
   return g;
 }
 
-inline unsigned blocks_of(const Tiles &g) {
-  const std::int64_t tiles = static_cast<std::int64_t>(g.tiles_x) * g.tiles_y;
-  return static_cast<unsigned>(g.segments > 0 ? tiles * g.segments : (tiles * g.nz + g.planes_each - 1) / g.planes_each);
-}
+inline unsigned blocks_of(const Tiles &g) { return static_cast<unsigned>(g.tiles_x * g.tiles_y * g.segments); }
 
 } // namespace tcbound::stencil

@@ -18,8 +18,7 @@ Weights3d weights_of(const Problem &problem) {
 
 template <class P> class Pass3d final : public Pass {
 public:
-  Pass3d(Executor &executor, const Problem &problem)
-    : plan_(plan_tiles<P>(problem.grid, executor.device().multiprocessors)), weights_(weights_of(problem)) {
+  explicit Pass3d(const Problem &problem) : plan_(plan_tiles<P>(problem.grid)), weights_(weights_of(problem)) {
     TCBOUND_CUDA(cudaFuncSetAttribute(advance_tiles<P>, cudaFuncAttributeMaxDynamicSharedMemorySize, P::shared_bytes));
     TCBOUND_CUDA(cudaFuncSetAttribute(advance_tiles<P>, cudaFuncAttributePreferredSharedMemoryCarveout, 100));
   }
@@ -30,7 +29,7 @@ public:
   double redundancy() const override {
     if (plan_.nx == 0 || plan_.ny == 0) return 1.0;
     const double computed = 1.0 * plan_.tiles_x * P::columns * plan_.tiles_y * P::tile;
-    return computed / (1.0 * plan_.nx * plan_.ny) * (1.0 + 2.0 * P::margin / static_cast<double>(plan_.planes_each));
+    return computed / (1.0 * plan_.nx * plan_.ny) * (1.0 + 2.0 * P::margin / plan_.planes_each);
   }
 
   void run(Executor &executor, const double *in, double *out) override {
@@ -48,25 +47,27 @@ private:
 };
 
 template <class P> PassMaker maker() {
-  return {P::T, [](Executor &executor, const Problem &problem) { return std::make_unique<Pass3d<P>>(executor, problem); }};
+  return {P::T, [](Executor &, const Problem &problem) { return std::make_unique<Pass3d<P>>(problem); }};
 }
 
-// Radius, kind, steps, columns and lines of a lane, warps of a block, blocks of a multiprocessor.
-template <int R, Kind kind, int T, int W, int lines, int warps, int resident> PassMaker maker() {
-  return maker<Pipeline3d<R, kind, T, W, lines, warps, resident>>();
+// Radius, kind, steps, lines of a lane, warps of a block, blocks of a multiprocessor.
+template <int R, Kind kind, int T, int lines, int warps, int resident> PassMaker maker() {
+  return maker<Pipeline3d<R, kind, T, 2, lines, warps, resident>>();
 }
 
 } // namespace
 
 std::vector<PassMaker> pipelines_3d(const Shape &shape) {
   const auto is = [&](const Shape &known) { return shape.dimensions == 3 && shape.offsets == known.offsets; };
-  if (is(star(3, 1))) return {maker<1, Kind::star, 1, 2, 4, 8, 2>(), maker<1, Kind::star, 2, 2, 4, 12, 1>()};
-  if (is(star(3, 2))) return {maker<2, Kind::star, 1, 4, 2, 12, 1>()};
-  if (is(box(3, 1))) return {maker<1, Kind::box, 1, 2, 4, 12, 1>(), maker<1, Kind::box, 2, 2, 4, 12, 1>()};
+  if (is(star(3, 1)))
+    return {maker<1, Kind::star, 1, 4, 8, 2>(), maker<1, Kind::star, 2, 4, 12, 1>(), maker<1, Kind::star, 3, 4, 8, 1>()};
+  if (is(star(3, 2))) return {maker<2, Kind::star, 1, 4, 8, 1>(), maker<2, Kind::star, 2, 4, 8, 1>()};
+  if (is(box(3, 1)))
+    return {maker<1, Kind::box, 1, 4, 12, 1>(), maker<1, Kind::box, 2, 4, 8, 1>(), maker<1, Kind::box, 3, 4, 8, 1>()};
   if (is(find_shape("3d17pt")))
-    return {maker<1, Kind::plane_and_corners, 1, 2, 4, 12, 1>(), maker<1, Kind::plane_and_corners, 2, 2, 4, 12, 1>()};
+    return {maker<1, Kind::plane_and_corners, 1, 4, 12, 1>(), maker<1, Kind::plane_and_corners, 2, 4, 8, 1>()};
   if (is(find_shape("poisson")))
-    return {maker<1, Kind::faces_and_edges, 1, 2, 4, 12, 1>(), maker<1, Kind::faces_and_edges, 2, 2, 4, 12, 1>()};
+    return {maker<1, Kind::faces_and_edges, 1, 4, 12, 1>(), maker<1, Kind::faces_and_edges, 2, 4, 8, 1>()};
   return {};
 }
 

@@ -31,9 +31,9 @@ template <int points, int dimensions> std::unique_ptr<Pass> make(Executor &, con
   return std::make_unique<PlainPass<points, dimensions>>(problem);
 }
 
-class PlainSweeper final : public Sweeper {
+class PlainSweeper final : public PassSweeper {
 public:
-  using Sweeper::Sweeper;
+  using PassSweeper::PassSweeper;
   MemorySpace space() const override { return MemorySpace::cuda; }
 
   std::string check(const Device &device, const Shape &shape) const override {
@@ -41,13 +41,9 @@ public:
     return maker(shape) ? "" : "no plain kernel has " + std::to_string(shape.points()) + " points";
   }
 
-  std::vector<int> depths(const Shape &) const override { return {1}; }
-
-  std::unique_ptr<Sweep> build(Executor &executor, const Problem &problem, int depth) const override {
-    check_problem(problem);
-    const std::string why_not = check(executor.device(), problem.shape);
-    if (!why_not.empty()) throw Error(ErrorCode::unsupported, name() + ": " + why_not);
-    return make_sweep(executor, problem, {{1, maker(problem.shape)}}, depth > 0 ? depth : 1);
+protected:
+  std::vector<PassMaker> makers(const Shape &shape, MmaShape) const override {
+    return maker(shape) ? std::vector<PassMaker>{{1, maker(shape)}} : std::vector<PassMaker>();
   }
 
 private:
@@ -84,7 +80,7 @@ private:
 } // namespace
 
 const Sweeper &stencil_iterated_plain() {
-  static const PlainSweeper sweeper("plain");
+  static const PlainSweeper sweeper("iterated", "plain");
   return sweeper;
 }
 

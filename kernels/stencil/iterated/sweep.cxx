@@ -7,17 +7,19 @@
 namespace tcbound::stencil {
 namespace {
 
+using Passes = std::vector<std::unique_ptr<Pass>>;
+
 class PassSweep final : public Sweep {
 public:
-  PassSweep(Executor &executor, const Problem &problem, const std::vector<PassMaker> &makers, int depth, std::string mma)
-    : problem_(problem), mma_(std::move(mma)) {
-    for (const PassMaker &maker : makers)
-      if (maker.depth <= depth) passes_.push_back(maker.make(executor, problem));
-  }
+  // passes: by depth; the last one's is the sweep's.
+  PassSweep(const Problem &problem, Passes passes, std::string mma)
+    : problem_(problem), mma_(std::move(mma)), passes_(std::move(passes)) {}
 
   int         depth() const override { return passes_.back()->depth(); }
-  bool        composed() const override { return passes_.back()->composed(); }
   std::string mma() const override { return mma_; }
+  bool        same_bits() const override {
+    return std::all_of(passes_.begin(), passes_.end(), [](const auto &pass) { return pass->same_bits(); });
+  }
 
   void run(Executor &executor, const double *in, double *out, int steps) override {
     const std::int64_t        size = problem_.grid.size();
@@ -51,30 +53,59 @@ private:
     return order;
   }
 
-  Problem                            problem_;
-  std::string                        mma_;
-  std::vector<std::unique_ptr<Pass>> passes_;
-  Array<double>                      scratch_;
+  const Problem     problem_;
+  const std::string mma_;
+  const Passes      passes_;
+  Array<double>     scratch_;
 };
+
+// Seconds that a step takes for each cell, over those that a byte takes: moving memory and arithmetic, of which the smaller part
+// is hidden but for a share.
+double cost_of_step(const Pass &pass, int points, double flops_a_byte) {
+  const double exposed = 0.4, bytes = 16.0 / pass.depth(), flops = 2.0 * points * pass.redundancy() / flops_a_byte;
+  return std::max(bytes, flops) + exposed * std::min(bytes, flops);
+}
+
+int cheapest_depth(const Passes &passes, int points, double flops_a_byte) {
+  const auto cheaper = [&](const auto &a, const auto &b) {
+    return cost_of_step(*a, points, flops_a_byte) < cost_of_step(*b, points, flops_a_byte);
+  };
+  return (*std::min_element(passes.begin(), passes.end(), cheaper))->depth();
+}
 
 } // namespace
 
-std::vector<int> depths_of(const std::vector<PassMaker> &makers) {
+std::vector<int> PassSweeper::depths(const Shape &shape, MmaShape mma) const {
   std::vector<int> depths;
-  for (const PassMaker &maker : makers) depths.push_back(maker.depth);
+  for (const PassMaker &maker : makers(shape, mma)) depths.push_back(maker.depth);
   return depths;
 }
 
-std::unique_ptr<Sweep> make_sweep(Executor &executor, const Problem &problem, const std::vector<PassMaker> &makers, int depth,
-                                  const std::string &mma) {
-  const std::vector<int> depths = depths_of(makers);
-  if (std::find(depths.begin(), depths.end(), depth) == depths.end()) {
-    std::string valid;
-    for (const int d : depths) valid += (valid.empty() ? "" : ", ") + std::to_string(d);
+std::unique_ptr<Sweep> PassSweeper::build(Executor &executor, const Problem &problem, const Settings &settings) const {
+  const Device  &device = executor.device();
+  const MmaShape mma = mma_for(device, settings.mma);
+  check_problem(problem);
+  std::string why_not = check(device, problem.shape);
+  if (why_not.empty() && mma != MmaShape::automatic) why_not = check_mma(device, mma);
+  const std::vector<PassMaker> all = makers(problem.shape, mma);
+  if (why_not.empty() && all.empty())
+    why_not = std::string("there are no ") + facts_of(mma).name + " kernels of the stencil " + problem.shape.name;
+  if (!why_not.empty()) throw Error(ErrorCode::unsupported, name() + ": " + why_not);
+
+  Passes      passes;
+  std::string valid;
+  for (const PassMaker &maker : all) {
+    passes.push_back(maker.make(executor, problem));
+    valid += (valid.empty() ? "" : ", ") + std::to_string(maker.depth);
+  }
+  const bool wide = mma != MmaShape::automatic && facts_of(mma).m > 8; // instructions of twice the rate
+  const int  depth =
+    settings.depth ? settings.depth : cheapest_depth(passes, problem.shape.points(), (wide ? 2.0 : 1.0) * settings.balance);
+  while (!passes.empty() && passes.back()->depth() > depth) passes.pop_back();
+  if (passes.empty() || passes.back()->depth() != depth)
     throw Error(ErrorCode::unsupported,
                 problem.shape.name + " in passes of " + std::to_string(depth) + " steps; there are passes of " + valid);
-  }
-  return std::make_unique<PassSweep>(executor, problem, makers, depth, mma);
+  return std::make_unique<PassSweep>(problem, std::move(passes), mma == MmaShape::automatic ? "" : facts_of(mma).name);
 }
 
 #define TCBOUND_KERNEL(op, format, backend)
@@ -94,7 +125,7 @@ constexpr bool built([[maybe_unused]] std::string_view backend) {
 
 // Templates, so that what was not compiled is not referred to.
 #define TCBOUND_SWEEP(op, format, backend) \
-  template <bool present> void append_##backend(std::vector<const Sweeper *> &all) { \
+  template <bool present> void append_##format##_##backend(std::vector<const Sweeper *> &all) { \
     if constexpr (present) all.push_back(&op##_##format##_##backend()); \
   }
 #include "../../list.def"
@@ -104,7 +135,7 @@ constexpr bool built([[maybe_unused]] std::string_view backend) {
 const std::vector<const Sweeper *> &all_sweepers() {
   static const std::vector<const Sweeper *> all = [] {
     std::vector<const Sweeper *> found;
-#define TCBOUND_SWEEP(op, format, backend) append_##backend<built(#backend)>(found);
+#define TCBOUND_SWEEP(op, format, backend) append_##format##_##backend<built(#backend)>(found);
 #include "../../list.def"
     return found;
   }();
