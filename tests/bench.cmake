@@ -32,4 +32,12 @@ if(TCBOUND_BENCH)
   add_test(NAME bench_spmv.output COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/bench/check-output $<TARGET_FILE:bench_spmv>
     ${PROJECT_SOURCE_DIR}/tools/results-table)
   set_tests_properties(bench_spmv.output PROPERTIES LABELS cpu TIMEOUT 300 ENVIRONMENT "${TCBOUND_TEST_ENVIRONMENT}")
+
+  # bench/stencil: every kernel of the host, checked against plain steps and bands of lines.
+  add_test(NAME bench_stencil.quick COMMAND bench_stencil -host -quick -repeats 1 -cases 2d9pt-quick,star2d3r-quick,3d17pt-quick)
+  set_tests_properties(bench_stencil.quick PROPERTIES LABELS cpu TIMEOUT 300 PASS_REGULAR_EXPRESSION "3 results, 0 failed"
+    FAIL_REGULAR_EXPRESSION "FAILED" ENVIRONMENT "${TCBOUND_TEST_ENVIRONMENT}")
+  add_test(NAME bench_stencil.unknown_case COMMAND bench_stencil -host -cases 2d5pt)
+  set_tests_properties(bench_stencil.unknown_case PROPERTIES LABELS cpu TIMEOUT 300
+    PASS_REGULAR_EXPRESSION "there is no case 2d5pt; the cases are 2d5pt-10208, 2d5pt-odd, " ENVIRONMENT "${TCBOUND_TEST_ENVIRONMENT}")
 endif()
