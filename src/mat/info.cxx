@@ -1,5 +1,6 @@
 // What a matrix runs: the public queries and MatView().
 #include "aijtcbound.h"
+#include "stenciltcbound.h"
 
 #include <petscviewer.h>
 
@@ -65,17 +66,22 @@ static PetscErrorCode AgreeOnString(MPI_Comm comm, char value[], size_t size) {
 PetscErrorCode MatTCBoundGetInfo(Mat A, MatTCBoundInfo *info) {
   MPI_Comm       comm = PetscObjectComm((PetscObject)A);
   Mat            blocks[2];
-  PetscInt       n;
-  PetscLogDouble sums[4] = {0, 0, 0, 0}, seconds = 0;
+  PetscInt       n = 0;
+  PetscBool      stencil;
+  PetscLogDouble sums[4] = {0, 0, 0, 0}, seconds = 0; // nonzeros, matrix bytes, all bytes, FLOPs
 
   PetscFunctionBegin;
   PetscValidHeaderSpecific(A, MAT_CLASSID, 1);
   PetscAssertPointer(info, 2);
   PetscCheck(A->assembled, comm, PETSC_ERR_ARG_WRONGSTATE, "Not for unassembled matrix");
-  PetscCall(GetBlocks(A, blocks, &n));
   PetscCall(PetscMemzero(info, sizeof(*info)));
   info->rows = A->rmap->N;
   info->columns = A->cmap->N;
+  PetscCall(MatIsStencilTCBound(A, &stencil));
+  if (stencil)
+    PetscCall(MatStencilTCBoundAddInfo(A, info, sums, &seconds));
+  else
+    PetscCall(GetBlocks(A, blocks, &n));
   for (PetscInt b = 0; b < n; b++) {
     PetscCall(MatSeqAIJTCBoundUpdate(blocks[b]));
     Mat_SeqAIJTCBound  *t = static_cast<Mat_SeqAIJTCBound *>(blocks[b]->spptr);
@@ -110,11 +116,14 @@ PetscErrorCode MatTCBoundGetInfo(Mat A, MatTCBoundInfo *info) {
 }
 
 static PetscErrorCode ApplySettings(Mat A, const TCBoundMatSettings &settings) {
-  PetscBool mpi;
+  PetscBool mpi, stencil;
 
   PetscFunctionBegin;
   PetscCall(MatIsMPIAIJTCBound(A, &mpi));
-  if (mpi)
+  PetscCall(MatIsStencilTCBound(A, &stencil));
+  if (stencil)
+    PetscCall(MatStencilTCBoundApplySettings(A, settings));
+  else if (mpi)
     PetscCall(MatMPIAIJTCBoundApplySettings(A, settings));
   else
     PetscCall(MatSeqAIJTCBoundApplySettings(A, settings));
@@ -122,10 +131,15 @@ static PetscErrorCode ApplySettings(Mat A, const TCBoundMatSettings &settings) {
 }
 
 static PetscErrorCode GetSettings(Mat A, TCBoundMatSettings *settings) {
-  PetscBool seq, mpi;
+  PetscBool seq, mpi, stencil;
 
   PetscFunctionBegin;
   PetscValidHeaderSpecific(A, MAT_CLASSID, 1);
+  PetscCall(MatIsStencilTCBound(A, &stencil));
+  if (stencil) {
+    *settings = StencilOf(A)->settings;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   PetscCall(MatIsSeqAIJTCBound(A, &seq));
   PetscCall(MatIsMPIAIJTCBound(A, &mpi));
   PetscCheck(seq || mpi, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_WRONG, "Needs a matrix of type %s, not %s",

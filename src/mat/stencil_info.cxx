@@ -75,3 +75,21 @@ PetscErrorCode MatGetInfo_StencilTCBound(Mat A, MatInfoType type, MatInfo *info)
   info->assemblies = static_cast<PetscLogDouble>(A->num_ass);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+// This rank's part of what MatTCBoundGetInfo() tells: to sums nonzeros, matrix bytes, all bytes and FLOPs of a product.
+PetscErrorCode MatStencilTCBoundAddInfo(Mat A, MatTCBoundInfo *info, PetscLogDouble sums[4], PetscLogDouble *seconds) {
+  Mat_StencilTCBound *t = StencilOf(A);
+
+  PetscFunctionBegin;
+  PetscCall(MatStencilTCBoundUpdate(A));
+  const tcbound::Work &work = t->format->work(false, tcbound::grid::Part::all);
+  sums[0] += 0.5 * static_cast<PetscLogDouble>(work.useful_flops);
+  sums[1] += static_cast<PetscLogDouble>(t->stencil.coefficient_bytes());
+  sums[2] += static_cast<PetscLogDouble>(work.bytes);
+  sums[3] += static_cast<PetscLogDouble>(work.useful_flops);
+  *seconds += t->setup_seconds;
+  PetscCall(PetscStrncpy(info->kernel, t->kernel->name().c_str(), sizeof(info->kernel)));
+  PetscCall(PetscStrncpy(info->format, t->kernel->format().c_str(), sizeof(info->format)));
+  PetscCall(PetscStrncpy(info->backend, t->kernel->backend().c_str(), sizeof(info->backend)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

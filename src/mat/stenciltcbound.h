@@ -130,6 +130,8 @@ PETSC_INTERN PetscErrorCode MatStencilTCBoundRegisterFactors(void);
 // stencil_info.cxx
 PETSC_INTERN PetscErrorCode MatView_StencilTCBound(Mat, PetscViewer);
 PETSC_INTERN PetscErrorCode MatGetInfo_StencilTCBound(Mat, MatInfoType, MatInfo *);
+PETSC_INTERN PetscErrorCode MatStencilTCBoundAddInfo(Mat A, MatTCBoundInfo *info, PetscLogDouble sums[4],
+                                                     PetscLogDouble *seconds);
 
 // stenciltcbound.cxx
 PETSC_INTERN PetscErrorCode MatIsStencilTCBound(Mat A, PetscBool *is);

@@ -15,12 +15,14 @@ using grid::Part;
 using grid::Slot;
 using grid::Stencil;
 
-enum class Values { constant, faces, scattered, variable, mixed, sparse };
+enum class Values { constant, dirichlet, faces, scattered, variable, mixed, sparse };
 
 const char *name_of(Values values) {
   switch (values) {
   case Values::constant:
     return "constant";
+  case Values::dirichlet:
+    return "constant with rows of the identity at the faces";
   case Values::faces:
     return "constant with other rows at the faces";
   case Values::scattered:
@@ -84,7 +86,12 @@ std::vector<std::vector<double>> values_of(const Case &c, const std::vector<Slot
         double &to = arrays[s][static_cast<std::size_t>(cell * e.dof + component)];
         to = varies ? uniform(random) : constants[static_cast<std::size_t>(component)];
         if (other) to = s % 2 ? 0.0 : 3.0 + component + static_cast<double>(cell % 3);
-        if (!shape.exists(slots[s], i, j, k)) to = nan_value;
+        if (c.values == Values::dirichlet && face) {
+          const bool here =
+            !slots[s].offset[0] && !slots[s].offset[1] && !slots[s].offset[2] && slots[s].component == component;
+          to = here ? 2.5 : 0.0;
+        }
+        if (!shape.exists(slots[s], i, j, k)) to = c.values == Values::dirichlet ? 0.0 : nan_value;
       }
     }
   }
@@ -206,8 +213,8 @@ protected:
   bool          in_parts_ = false;
 };
 
-constexpr Values all_values[] = {Values::constant, Values::faces, Values::scattered,
-                                 Values::variable, Values::mixed, Values::sparse};
+constexpr Values all_values[] = {Values::constant, Values::dirichlet, Values::faces, Values::scattered,
+                                 Values::variable, Values::mixed,     Values::sparse};
 
 TEST_P(StencilGrid, OneCellAway) {
   const std::int64_t sizes[][3] = {{1, 1, 1},    {2, 1, 1}, {300, 1, 1}, {2, 2, 1},   {33, 17, 1}, {255, 5, 1},  {257, 40, 1},
@@ -220,7 +227,7 @@ TEST_P(StencilGrid, OneCellAway) {
 TEST_P(StencilGrid, FurtherAway) {
   for (const int width : {2, 3})
     for (const bool box : {false, true})
-      for (const Values values : {Values::constant, Values::faces, Values::scattered, Values::variable}) {
+      for (const Values values : {Values::constant, Values::dirichlet, Values::faces, Values::scattered, Values::variable}) {
         expect_case({{{3, 3, 3}}, width, box, values});
         expect_case({{{300, 20, 1}}, width, box, values});
         expect_case({{{255, 5, 1}}, width, box, values});
@@ -242,7 +249,7 @@ TEST_P(StencilGrid, Layers) {
     }
     c.box = random() % 2;
     c.extents.dof = random() % 3 ? 1 : 1 + static_cast<int>(random() % 3);
-    c.values = all_values[random() % 6];
+    c.values = all_values[random() % 7];
     expect_case(c);
   }
 }
@@ -312,12 +319,12 @@ protected:
 };
 
 TEST_P(GpuGridVariants, Products) {
-  for (const int columns : {32, 64, 128})
+  for (const int columns : {32, 64})
     for (const int planes : {1, 3, 7, 100}) {
       choices_ = {true, columns, planes};
       SCOPED_TRACE(std::to_string(columns) + " columns, " + std::to_string(planes) + " planes");
       for (const bool box : {false, true})
-        for (const Values values : {Values::constant, Values::faces, Values::scattered}) {
+        for (const Values values : {Values::constant, Values::dirichlet, Values::faces, Values::scattered}) {
           expect_case({{{130, 34, 20}}, 1, box, values});
           expect_case({{{63, 17, 9}, {1, 0, 1}, {1, 1, 0}}, 1, box, values});
           expect_case({{{300, 50, 1}}, 1, box, values});
@@ -325,7 +332,7 @@ TEST_P(GpuGridVariants, Products) {
     }
   choices_ = {false, 0, 0};
   for (const bool box : {false, true})
-    for (const Values values : {Values::constant, Values::faces, Values::scattered}) {
+    for (const Values values : {Values::constant, Values::dirichlet, Values::faces, Values::scattered}) {
       expect_case({{{130, 34, 20}}, 1, box, values});
       expect_case({{{300, 50, 1}}, 1, box, values});
     }
@@ -373,6 +380,7 @@ TEST(StencilCoefficients, AreStoredBriefly) {
   EXPECT_EQ(bytes(Values::constant, 20), 16 * 8000);
   EXPECT_EQ(bytes(Values::variable, 20), (16 + 7 * 8) * 8000);
   EXPECT_EQ(bytes(Values::mixed, 20), (16 + 4 * 8) * 8000);
+  EXPECT_EQ(bytes(Values::dirichlet, 40), 16 * 64000 + 12 * (64000 - 38 * 38 * 38) + 7 * 8);
   EXPECT_LT(bytes(Values::faces, 40), 16 * 64000 + 12 * (64000 - 38 * 38 * 38) + 81 * 7 * 8);
 }
 

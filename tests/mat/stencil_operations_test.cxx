@@ -336,6 +336,25 @@ TEST_P(StencilOperations, SayWhatTheyKeep) {
   }
 }
 
+TEST_P(StencilOperations, TellWhatAProductCosts) {
+  Grid g = grid_2d();
+  g.size[0] = g.size[1] = 40;
+  StencilPair    m(g, Fill::variable);
+  MatTCBoundInfo info;
+  MatInfo        aij;
+  OK(MatTCBoundGetInfo(m.ours, &info));
+  OK(MatGetInfo(m.aij, MAT_GLOBAL_SUM, &aij));
+  EXPECT_EQ("stencil/grid/" + backend(), info.kernel);
+  EXPECT_EQ(static_cast<double>(info.nonzeros), aij.nz_used);
+  EXPECT_EQ(info.useful_flops, 2 * aij.nz_used);
+  EXPECT_GE(info.moved_bytes, (16.0 + 9 * 8) * 1600);
+  OK(MatTCBoundSetBackend(m.ours, "host"));
+  OK(MatTCBoundGetInfo(m.ours, &info));
+  EXPECT_STREQ(info.kernel, "stencil/grid/host");
+  expect_same_products(m.ours, m.aij);
+  EXPECT_TRUE(contains(message_of([&] { return MatTCBoundSetBackend(m.ours, "cusparse"); }), "Valid: auto, host, cuda_core"));
+}
+
 // The matrix itself, in the grid's own order on several ranks.
 TEST_P(StencilOperations, AreViewedLikeAIJ) {
   StencilPair m(grid_2d(), Fill::variable);

@@ -54,8 +54,13 @@ public:
                       DeviceBox area) = 0;
 };
 
-// Chunks of planes so that blocks fill whole waves of the device, and few planes are read by two chunks.
-int choose_planes(std::int64_t tiles, int planes, int reach, int resident) {
+/*
+  How many planes a block marches through. Short marches in many waves keep neighbouring blocks close to each other, so that what
+  they share is still in the L2 (H200: 8 planes in 3D, 16 lines in 2D; on grids that fill the device a few times over a third less
+  time than one wave of long marches). Small grids are cut so that blocks fill whole waves, and few planes are read by two.
+*/
+int choose_planes(std::int64_t tiles, int planes, int reach, int resident, int best_planes) {
+  if (tiles * divide_up(planes, best_planes) >= 3 * static_cast<std::int64_t>(resident)) return best_planes;
   int    best = planes;
   double best_cost = 1e300;
   for (int chunks = 1; chunks <= planes; ++chunks) {
@@ -97,7 +102,7 @@ public:
     plan.tiles[1] = static_cast<int>(divide_up(area.end[1] - area.begin[1], M::rows));
     const int          planes = area.end[2] - area.begin[2];
     const std::int64_t tiles = static_cast<std::int64_t>(plan.tiles[0]) * plan.tiles[1];
-    plan.planes = planes_ > 0 ? planes_ : choose_planes(tiles, planes, M::reach, resident_);
+    plan.planes = planes_ > 0 ? planes_ : choose_planes(tiles, planes, M::reach, resident_, M::dimensions == 3 ? 8 : 16);
     plan.chunks = static_cast<int>(divide_up(planes, plan.planes));
     march_kernel<M><<<static_cast<unsigned>(tiles * plan.chunks), M::threads, M::shared_bytes, stream>>>(
       grid, coefficients_, p, exceptions, area, plan);
@@ -125,13 +130,14 @@ std::unique_ptr<Marcher> make_marcher(Executor &executor, const Stencil &s, cons
     }
     box = box || (o[0] != 0) + (o[1] != 0) + (o[2] != 0) > 1;
   }
+  // A march of 64 columns reads longer stretches; of 32 where that leaves fewer threads without cells.
+  const auto wasted = [&](std::int64_t columns) { return divide_up(s.extents.n[0], columns) * columns; };
   const auto make = [&](auto march) -> std::unique_ptr<Marcher> {
     return std::make_unique<MarcherOf<decltype(march)>>(executor, s, choices);
   };
   if (dimensions == 3 && reach == 1) {
-    const int columns = choices.columns > 0 ? choices.columns : 32;
+    const int columns = choices.columns > 0 ? choices.columns : wasted(64) > wasted(32) ? 32 : 64;
     if (columns == 64) return box ? make(March<3, true, 1, 64>()) : make(March<3, false, 1, 64>());
-    if (columns == 128) return box ? make(March<3, true, 1, 128>()) : make(March<3, false, 1, 128>());
     return box ? make(March<3, true, 1, 32>()) : make(March<3, false, 1, 32>());
   }
   if (dimensions == 3 && reach == 2) return box ? make(March<3, true, 2, 32>()) : make(March<3, false, 2, 32>());
@@ -155,10 +161,8 @@ public:
   void diagonal(Executor &executor, double *d) override;
 
   std::int64_t stored_bytes() const override {
-    std::int64_t bytes = slots_.bytes() + constants_.bytes() + cells_.bytes() + kinds_.bytes() + patterns_.bytes() +
-                         bits_.bytes() + diagonal_bits_.bytes();
-    for (const auto &array : arrays_) bytes += array.bytes();
-    return bytes;
+    return slots_.bytes() + constants_.bytes() + values_.bytes() + cells_.bytes() + kinds_.bytes() + patterns_.bytes() +
+           bits_.bytes();
   }
 
 private:
@@ -167,24 +171,24 @@ private:
     executor.copy(to.data(), MemorySpace::cuda, from.data(), MemorySpace::host, from.size() * sizeof(T));
     return to;
   }
-  void         upload_slots(Executor &executor);
-  void         upload_exceptions(Executor &executor);
-  std::int32_t most_frequent_diagonal() const;
-  template <bool small>
+  void upload_slots(Executor &executor);
+  void upload_values(Executor &executor);
+  void upload_exceptions(Executor &executor);
+  bool find_diagonal(const Box &core, double *diagonal) const;
+  template <bool small, int rows>
   void launch_gather(cudaStream_t stream, const DeviceProduct &p, const std::vector<Box> &boxes, bool only_exceptions);
   void gather(cudaStream_t stream, const DeviceProduct &p, const std::vector<Box> &boxes, bool only_exceptions);
 
-  DeviceGrid                 grid_;
-  std::unique_ptr<Marcher>   marcher_; // null: all rows are gathered
-  std::vector<DeviceSlot>    ordered_; // constant ones first
-  int                        constant_ = 0;
-  std::vector<Array<double>> arrays_;
-  Array<DeviceSlot>          slots_;
-  Array<double>              constants_, patterns_;
-  Array<std::int64_t>        cells_;
-  Array<std::int32_t>        kinds_;
-  Array<std::uint32_t>       bits_, diagonal_bits_;
-  DeviceExceptions           exceptions_{};
+  DeviceGrid               grid_;
+  std::unique_ptr<Marcher> marcher_; // null: all rows are gathered
+  std::vector<DeviceSlot>  ordered_; // constant ones first
+  int                      constant_ = 0;
+  Array<DeviceSlot>        slots_;
+  Array<double>            constants_, patterns_, values_;
+  Array<std::int64_t>      cells_;
+  Array<std::int32_t>      kinds_;
+  Array<std::uint32_t>     bits_;
+  DeviceExceptions         exceptions_{};
 };
 
 void CudaCoreFormat::upload_slots(Executor &executor) {
@@ -202,72 +206,61 @@ void CudaCoreFormat::upload_slots(Executor &executor) {
       std::copy_n(from.offset, 3, to.offset);
       to.component = from.component;
       to.constant = *first;
-      if (constant) {
-        ++constant_;
-      } else {
-        arrays_.push_back(upload(executor, s.arrays[slot]));
-        to.values = arrays_.back().data();
-      }
+      constant_ += constant;
       ordered_.push_back(to);
       constants.insert(constants.end(), first, first + dof);
     }
   slots_ = upload(executor, ordered_);
   constants_ = upload(executor, constants);
+  upload_values(executor);
 }
 
-// Of the patterns that have an entry on the diagonal only, as Dirichlet's conditions make them, the one of most cells; -1: none.
-std::int32_t CudaCoreFormat::most_frequent_diagonal() const {
-  const Stencil &s = stencil();
-  if (s.extents.dof != 1) return -1;
-  const auto                width = s.slots.size();
-  std::vector<std::int64_t> cells(s.patterns.size() / width, 0);
-  for (const std::int32_t pattern : s.exception_patterns) ++cells[static_cast<std::size_t>(pattern)];
-  std::int32_t best = -1;
-  for (std::size_t pattern = 0; pattern < cells.size(); ++pattern) {
-    bool diagonal = true;
-    for (std::size_t slot = 0; slot < width; ++slot) {
-      const int *o = s.slots[slot].offset;
-      diagonal = diagonal && (s.patterns[pattern * width + slot] == 0.0 || !(o[0] || o[1] || o[2]));
-    }
-    if (diagonal && (best < 0 || cells[pattern] > cells[static_cast<std::size_t>(best)]))
-      best = static_cast<std::int32_t>(pattern);
+void CudaCoreFormat::upload_values(Executor &executor) {
+  const Stencil      &s = stencil();
+  const std::int64_t  rows = s.extents.rows();
+  const int           arrays = s.array_count();
+  std::vector<double> tiled(static_cast<std::size_t>(divide_up(rows, value_tile) * value_tile * arrays), 0.0);
+  int                 array = 0;
+  for (const std::vector<double> &values : s.arrays) {
+    if (values.empty()) continue;
+    for (std::int64_t row = 0; row < rows; ++row)
+      tiled[static_cast<std::size_t>(value_index(row, array, arrays))] = values[static_cast<std::size_t>(row)];
+    ++array;
   }
-  return best;
+  values_ = upload(executor, tiled);
+}
+
+// Whether the exceptions are all cells outside of the core, and all of one kind that has an entry on the diagonal only.
+bool CudaCoreFormat::find_diagonal(const Box &core, double *diagonal) const {
+  const Stencil &s = stencil();
+  if (s.extents.dof != 1 || s.patterns.size() != s.slots.size()) return false;
+  if (static_cast<std::int64_t>(s.exceptions.size()) != s.extents.cells() - core.cells()) return false;
+  *diagonal = 0.0;
+  for (std::size_t slot = 0; slot < s.slots.size(); ++slot) {
+    const int *o = s.slots[slot].offset;
+    if (o[0] == 0 && o[1] == 0 && o[2] == 0)
+      *diagonal = s.patterns[slot];
+    else if (s.patterns[slot] != 0.0)
+      return false;
+  }
+  return true;
 }
 
 void CudaCoreFormat::upload_exceptions(Executor &executor) {
   const Stencil &s = stencil();
   if (s.exceptions.empty()) return;
-  const auto                 words = static_cast<std::size_t>(divide_up(s.extents.cells(), 32));
-  const std::int32_t         diagonal = most_frequent_diagonal();
-  std::vector<std::uint32_t> bits(words, 0), diagonal_bits(words, 0);
-  std::vector<std::int64_t>  cells;
-  std::vector<std::int32_t>  kinds;
-  for (std::size_t e = 0; e < s.exceptions.size(); ++e) {
-    const std::int64_t  cell = s.exceptions[e];
-    const std::uint32_t bit = std::uint32_t(1) << (cell % 32);
-    bits[static_cast<std::size_t>(cell / 32)] |= bit;
-    if (s.exception_patterns[e] == diagonal) {
-      diagonal_bits[static_cast<std::size_t>(cell / 32)] |= bit;
-    } else {
-      cells.push_back(cell);
-      kinds.push_back(s.exception_patterns[e]);
-    }
-  }
+  std::vector<std::uint32_t> bits(static_cast<std::size_t>(divide_up(s.extents.cells(), 32)), 0);
+  for (const std::int64_t cell : s.exceptions) bits[static_cast<std::size_t>(cell / 32)] |= std::uint32_t(1) << (cell % 32);
   bits_ = upload(executor, bits);
-  if (diagonal >= 0) diagonal_bits_ = upload(executor, diagonal_bits);
-  cells_ = upload(executor, cells);
-  kinds_ = upload(executor, kinds);
+  cells_ = upload(executor, s.exceptions);
+  kinds_ = upload(executor, s.exception_patterns);
   patterns_ = upload(executor, s.patterns);
-  exceptions_ = {cells_.data(),         kinds_.data(), patterns_.data(), bits_.data(),
-                 diagonal_bits_.data(), 0.0,           cells_.size(),    device_box(s.core())};
-  for (std::size_t slot = 0; diagonal >= 0 && slot < s.slots.size(); ++slot) {
-    const int *o = s.slots[slot].offset;
-    if (!(o[0] || o[1] || o[2])) exceptions_.diagonal = s.patterns[static_cast<std::size_t>(diagonal) * s.slots.size() + slot];
-  }
+  const Box core = s.core();
+  exceptions_ = {cells_.data(), kinds_.data(), patterns_.data(), bits_.data(), cells_.size(), device_box(core), false, 0.0};
+  exceptions_.diagonal_outside = find_diagonal(core, &exceptions_.diagonal);
 }
 
-template <bool small>
+template <bool small, int rows>
 void CudaCoreFormat::launch_gather(cudaStream_t stream, const DeviceProduct &p, const std::vector<Box> &boxes,
                                    bool only_exceptions) {
   const Stencil     &s = stencil();
@@ -277,6 +270,7 @@ void CudaCoreFormat::launch_gather(cudaStream_t stream, const DeviceProduct &p, 
   unsigned           blocks = 0;
   slots.more = slots_.data();
   slots.constants = constants_.data();
+  slots.values = values_.data();
   slots.count = s.slot_count();
   slots.constant = constant_;
   if (small) std::copy(ordered_.begin(), ordered_.end(), slots.slots);
@@ -290,23 +284,27 @@ void CudaCoreFormat::launch_gather(cudaStream_t stream, const DeviceProduct &p, 
     const int width = (add.box.end[0] - add.box.begin[0]) * grid_.dof;
     add.rows = static_cast<unsigned>(width) * static_cast<unsigned>(add.box.end[1] - add.box.begin[1]);
     add.width = Divisor(static_cast<unsigned>(width));
-    add.plane = Divisor(static_cast<unsigned>(divide_up(add.rows, gather_rows * gather_threads)));
+    add.plane = Divisor(static_cast<unsigned>(divide_up(add.rows, rows * gather_threads)));
     add.first_block = blocks;
     if (!only_exceptions) blocks += add.plane.by * static_cast<unsigned>(add.box.end[2] - add.box.begin[2]);
   }
-  const unsigned exception_blocks = static_cast<unsigned>(divide_up(cells_.size() * grid_.dof, gather_threads));
+  const unsigned exception_blocks =
+    exceptions_.diagonal_outside ? 0 : static_cast<unsigned>(divide_up(cells_.size() * grid_.dof, gather_threads));
   if (blocks + exception_blocks == 0) return;
-  gather_kernel<small>
+  gather_kernel<small, rows>
     <<<blocks + exception_blocks, gather_threads, 0, stream>>>(grid_, slots, reach, p, exceptions_, to, exception_blocks);
   TCBOUND_LAUNCHED();
 }
 
 void CudaCoreFormat::gather(cudaStream_t stream, const DeviceProduct &p, const std::vector<Box> &boxes, bool only_exceptions) {
   if (boxes.empty()) return;
-  if (ordered_.size() <= small_slots)
-    launch_gather<true>(stream, p, boxes, only_exceptions);
+  const bool small = ordered_.size() <= small_slots;
+  if (values_.size() > 0)
+    small ? launch_gather<true, 1>(stream, p, boxes, only_exceptions)
+          : launch_gather<false, 1>(stream, p, boxes, only_exceptions);
   else
-    launch_gather<false>(stream, p, boxes, only_exceptions);
+    small ? launch_gather<true, 4>(stream, p, boxes, only_exceptions)
+          : launch_gather<false, 4>(stream, p, boxes, only_exceptions);
 }
 
 void CudaCoreFormat::multiply(Executor &executor, const Product &p, const double *ghosts, Part part) {
@@ -315,25 +313,26 @@ void CudaCoreFormat::multiply(Executor &executor, const Product &p, const double
   const bool          layered = stencil().extents.layered();
   if (part != Part::shell) {
     const std::vector<Box> boxes = stencil().boxes(layered ? Part::interior : Part::all); // one, or none
-    if (marcher_)
-      for (const Box &box : boxes) marcher_->launch(stream, grid_, to, exceptions_, device_box(box));
+    if (marcher_) {
+      DeviceExceptions exceptions = exceptions_;
+      if (p.beta == 0.0 || p.y != p.z) exceptions.bits = nullptr; // what it writes there is overwritten next
+      for (const Box &box : boxes) marcher_->launch(stream, grid_, to, exceptions, device_box(box));
+    }
     gather(stream, to, boxes, marcher_ != nullptr);
   }
   if (layered && part != Part::interior) gather(stream, to, stencil().boxes(Part::shell), false);
 }
 
-// The diagonal entries of one component: of all cells, or of the listed exceptions.
+// The diagonal entries of one component: of all cells, or of the listed exceptions. array: of the values; negative: constant.
 __global__ void take_diagonal(const DeviceSlot slot, const double *constants, const DeviceExceptions exceptions, bool listed,
-                              std::int64_t count, int dof, int width, double *d) {
+                              const double *values, int array, int arrays, std::int64_t count, int dof, int width, double *d) {
   const std::int64_t at = blockIdx.x * static_cast<std::int64_t>(blockDim.x) + threadIdx.x;
   if (at >= count) return;
   const std::int64_t cell = listed ? exceptions.cells[at] : at, row = cell * dof + slot.component;
   if (listed)
     d[row] = exceptions.patterns[static_cast<std::int64_t>(exceptions.kinds[at]) * width + slot.component];
-  else if (exceptions.diagonal_bits && DeviceExceptions::test(exceptions.diagonal_bits, cell))
-    d[row] = exceptions.diagonal;
   else
-    d[row] = slot.values ? slot.values[row] : constants[slot.component];
+    d[row] = array >= 0 ? values[value_index(row, array, arrays)] : constants[slot.component];
 }
 
 void CudaCoreFormat::diagonal(Executor &executor, double *d) {
@@ -350,7 +349,8 @@ void CudaCoreFormat::diagonal(Executor &executor, double *d) {
       if (count == 0) continue;
       exceptions.patterns += s * static_cast<std::size_t>(dof); // of this slot
       take_diagonal<<<static_cast<unsigned>(divide_up(count, 256)), 256, 0, stream>>>(
-        slot, constants_.data() + s * static_cast<std::size_t>(dof), exceptions, listed, count, dof, width, d);
+        slot, constants_.data() + s * static_cast<std::size_t>(dof), exceptions, listed, values_.data(),
+        static_cast<int>(s) - constant_, static_cast<int>(ordered_.size()) - constant_, count, dof, width, d);
       TCBOUND_LAUNCHED();
     }
   }

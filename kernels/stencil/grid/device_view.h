@@ -44,9 +44,7 @@ struct Divisor {
     while ((std::uint64_t(1) << shift) < divisor) ++shift;
     multiplier = static_cast<unsigned>(((std::uint64_t(1) << 32) * ((std::uint64_t(1) << shift) - divisor)) / divisor + 1);
   }
-#ifdef __CUDACC__
   __device__ unsigned divide(unsigned n) const { return (__umulhi(n, multiplier) + n) >> shift; }
-#endif
 };
 
 struct DeviceProduct {
@@ -57,33 +55,25 @@ struct DeviceProduct {
   __device__ void store(std::int64_t row, double sum) const {
     double result = alpha * sum;
     if (beta != 0.0) result += beta * y[row];
-    z[row] = result;
+    __stcs(z + row, result); // streaming, so that x stays in the L2
   }
 };
 
-// Cells whose rows are not the constant ones, as bits that are looked at outside of the core only. Those whose rows are a certain
-// multiple of the identity's are computed in passing; the others are listed.
+// Cells whose rows are not the constant ones. If they are all cells outside of the core and all of one kind, a multiple of the
+// identity's row, as Dirichlet's conditions make them, kernels compute them in passing; else they are listed, and bits tell where
+// they are, for kernels that must leave them out.
 struct DeviceExceptions {
   const std::int64_t  *cells;
   const std::int32_t  *kinds;
   const double        *patterns;
-  const std::uint32_t *bits, *diagonal_bits; // null: none
-  double               diagonal;
-  std::int64_t         count; // of the list
+  const std::uint32_t *bits; // null: none, or they may be written to
+  std::int64_t         count;
   DeviceBox            core;
+  bool                 diagonal_outside;
+  double               diagonal;
 
-  static __device__ bool test(const std::uint32_t *bits, std::int64_t cell) {
-    return __ldg(bits + (cell >> 5)) >> (cell & 31) & 1;
-  }
-
-  // Stores the sum that the constants give, unless the cell is an exception.
-  __device__ void store(const DeviceProduct &p, int i, int j, int k, std::int64_t cell, int dof, int component,
-                        double sum) const {
-    if (bits && !core.has(i, j, k) && test(bits, cell)) {
-      if (!diagonal_bits || !test(diagonal_bits, cell)) return;
-      sum = diagonal * __ldg(p.x + cell * dof + component);
-    }
-    p.store(cell * dof + component, sum);
+  __device__ bool skips(int i, int j, int k, std::int64_t cell) const {
+    return bits && !core.has(i, j, k) && (__ldg(bits + (cell >> 5)) >> (cell & 31) & 1);
   }
 };
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// Device code for any stencil: a thread has a few rows of a plane and reads their neighbours through the L1. Also computes the rows
-// that other kernels leave out. For .cu files only.
+// Device code for any stencil: a thread has one row, or a few of a plane, and reads their neighbours through the L1. Also computes the
+// rows that other kernels leave out. For .cu files only.
 
 #include "device_view.h"
 
@@ -9,27 +9,36 @@ namespace tcbound::grid {
 namespace {
 
 constexpr int gather_threads = 256;
-constexpr int gather_rows = 4;  // of a thread
 constexpr int small_slots = 32; // that a launch brings along as arguments, in the constant bank; more lie in memory
 constexpr int gather_boxes = 6;
 
 struct DeviceSlot {
-  const double *values;   // null: constant
-  double        constant; // of the first component
-  int           distance; // of the neighbour's element from the first one of the row's cell, in x
-  int           offset[3];
-  int           component;
+  double constant; // of the first component
+  int    distance; // of the neighbour's element from the first one of the row's cell, in x
+  int    offset[3];
+  int    component;
 };
+
+// Coefficients of slots that vary, in tiles of rows: all slots of a tile lie together, so that a block reads one stretch of memory
+// rather than a piece of as many arrays as there are slots.
+constexpr int value_tile = 256;
+
+__host__ __device__ inline std::int64_t value_index(std::int64_t row, int array, int arrays) {
+  return ((row / value_tile) * arrays + array) * value_tile + row % value_tile;
+}
 
 // Constant slots first.
 template <bool small> struct DeviceSlots {
   DeviceSlot        slots[small ? small_slots : 1];
   const DeviceSlot *more;
   const double     *constants; // [slot][component]
+  const double     *values;    // of the others, at value_index()
   int               count, constant;
 
   __device__ const DeviceSlot &slot(int s) const { return small ? slots[s] : more[s]; }
   __device__ double value(int s, int c, int dof) const { return dof == 1 ? slot(s).constant : __ldg(constants + s * dof + c); }
+  // Of the first slot that varies, in a row; the next one's is value_tile further.
+  __device__ const double *first_value(std::int64_t row) const { return values + value_index(row, 0, count - constant); }
 };
 
 // A box of cells, cut into blocks of rows plane by plane.
@@ -67,7 +76,7 @@ __device__ double gather_anywhere(const DeviceGrid &grid, const DeviceSlots<smal
     if (!grid.exists(at[0], at[1], at[2])) continue;
     const double value = pattern              ? __ldg(pattern + s * grid.dof + c)
                          : s < slots.constant ? slots.value(s, c, grid.dof)
-                                              : __ldg(slot.values + row);
+                                              : __ldg(slots.first_value(row) + (s - slots.constant) * value_tile);
     if (pattern && value == 0.0) continue;
     const double *from = grid.owned(at[0], at[1], at[2]) ? p.x + grid.cell(at[0], at[1], at[2]) * grid.dof
                                                          : p.ghosts + grid.ghost(at[0], at[1], at[2]) * grid.dof;
@@ -92,13 +101,12 @@ __device__ void gather_exceptions(const DeviceGrid &grid, const DeviceSlots<smal
 }
 
 // The thread's rows, all of whose neighbours are owned.
-template <bool small>
+template <bool small, int rows>
 __device__ void gather_inside(const DeviceSlots<small> &slots, const DeviceProduct &p, int dof,
-                              const std::int64_t (&cells)[gather_rows], const int (&components)[gather_rows],
-                              double (&sums)[gather_rows]) {
-  const double *x[gather_rows];
+                              const std::int64_t (&cells)[rows], const int (&components)[rows], double (&sums)[rows]) {
+  const double *x[rows];
 #pragma unroll
-  for (int r = 0; r < gather_rows; ++r) {
+  for (int r = 0; r < rows; ++r) {
     x[r] = p.x + cells[r] * dof;
     sums[r] = 0.0;
   }
@@ -106,29 +114,38 @@ __device__ void gather_inside(const DeviceSlots<small> &slots, const DeviceProdu
   for (int s = 0; s < slots.constant; ++s) {
     const int distance = slots.slot(s).distance;
 #pragma unroll
-    for (int r = 0; r < gather_rows; ++r) sums[r] = fma(slots.value(s, components[r], dof), __ldg(x[r] + distance), sums[r]);
+    for (int r = 0; r < rows; ++r) sums[r] = fma(slots.value(s, components[r], dof), __ldg(x[r] + distance), sums[r]);
   }
-#pragma unroll 2
+  if (rows > 1) return; // rows are one where any slot varies
+  const double *values = slots.first_value(cells[0] * dof + components[0]);
+#pragma unroll 7
   for (int s = slots.constant; s < slots.count; ++s) {
-    const int     distance = slots.slot(s).distance;
-    const double *values = slots.slot(s).values;
-#pragma unroll
-    for (int r = 0; r < gather_rows; ++r)
-      sums[r] = fma(__ldcs(values + cells[r] * dof + components[r]), __ldg(x[r] + distance), sums[r]);
+    sums[0] = fma(__ldcs(values), __ldg(x[0] + slots.slot(s).distance), sums[0]);
+    values += value_tile;
   }
 }
 
-template <bool small>
+// An exception's row is not stored, unless it is computed in passing.
+__device__ inline void store_row(const DeviceExceptions &exceptions, const DeviceProduct &p, int i, int j, int k,
+                                 std::int64_t cell, int dof, int component, double sum) {
+  if (exceptions.diagonal_outside && !exceptions.core.has(i, j, k))
+    sum = exceptions.diagonal * __ldg(p.x + cell * dof + component);
+  else if (exceptions.skips(i, j, k, cell))
+    return;
+  p.store(cell * dof + component, sum);
+}
+
+template <bool small, int rows>
 __device__ void gather_box(const DeviceGrid &grid, const DeviceSlots<small> &slots, const DeviceReach &reach,
                            const DeviceProduct &p, const DeviceExceptions &exceptions, const GatherBox &box, unsigned block) {
-  const unsigned plane = box.plane.divide(block), first = (block - plane * box.plane.by) * (gather_rows * gather_threads);
+  const unsigned plane = box.plane.divide(block), first = (block - plane * box.plane.by) * (rows * gather_threads);
   const int      k = box.box.begin[2] + static_cast<int>(plane);
-  int            i[gather_rows], j[gather_rows], c[gather_rows];
-  std::int64_t   cells[gather_rows];
-  double         sums[gather_rows];
+  int            i[rows], j[rows], c[rows];
+  std::int64_t   cells[rows];
+  double         sums[rows];
   bool           inside = true;
 #pragma unroll
-  for (int r = 0; r < gather_rows; ++r) {
+  for (int r = 0; r < rows; ++r) {
     const unsigned row = first + r * gather_threads + threadIdx.x, line = box.width.divide(row);
     const int      in_line = static_cast<int>(row - line * box.width.by);
     i[r] = box.box.begin[0] + (grid.dof == 1 ? in_line : in_line / grid.dof);
@@ -140,22 +157,22 @@ __device__ void gather_box(const DeviceGrid &grid, const DeviceSlots<small> &slo
   if (__all_sync(0xffffffffU, inside)) {
     gather_inside(slots, p, grid.dof, cells, c, sums);
 #pragma unroll
-    for (int r = 0; r < gather_rows; ++r) exceptions.store(p, i[r], j[r], k, cells[r], grid.dof, c[r], sums[r]);
+    for (int r = 0; r < rows; ++r) store_row(exceptions, p, i[r], j[r], k, cells[r], grid.dof, c[r], sums[r]);
     return;
   }
-  for (unsigned row = first + threadIdx.x; row < min(box.rows, first + gather_rows * gather_threads); row += gather_threads) {
+  for (unsigned row = first + threadIdx.x; row < min(box.rows, first + rows * gather_threads); row += gather_threads) {
     const unsigned     line = box.width.divide(row);
     const int          in_line = static_cast<int>(row - line * box.width.by), component = in_line % grid.dof;
     const int          at_i = box.box.begin[0] + in_line / grid.dof, at_j = box.box.begin[1] + static_cast<int>(line);
     const std::int64_t cell = grid.cell(at_i, at_j, k);
-    exceptions.store(p, at_i, at_j, k, cell, grid.dof, component,
-                     gather_anywhere(grid, slots, p, at_i, at_j, k, component, nullptr));
+    store_row(exceptions, p, at_i, at_j, k, cell, grid.dof, component,
+              gather_anywhere(grid, slots, p, at_i, at_j, k, component, nullptr));
   }
 }
 
 // Blocks: first those of the exceptions, then the boxes'.
-template <bool small>
-__global__ void __launch_bounds__(gather_threads, 3)
+template <bool small, int rows>
+__global__ void __launch_bounds__(gather_threads, rows > 1 ? 3 : 4)
   gather_kernel(const __grid_constant__ DeviceGrid grid, const __grid_constant__ DeviceSlots<small> slots,
                 const __grid_constant__ DeviceReach reach, const __grid_constant__ DeviceProduct p,
                 const __grid_constant__ DeviceExceptions exceptions, const __grid_constant__ GatherBoxes boxes,
@@ -167,7 +184,7 @@ __global__ void __launch_bounds__(gather_threads, 3)
   const unsigned block = blockIdx.x - exception_blocks;
   int            b = boxes.count - 1;
   while (block < boxes.boxes[b].first_block) --b;
-  gather_box(grid, slots, reach, p, exceptions, boxes.boxes[b], block - boxes.boxes[b].first_block);
+  gather_box<small, rows>(grid, slots, reach, p, exceptions, boxes.boxes[b], block - boxes.boxes[b].first_block);
 }
 
 } // namespace

@@ -54,12 +54,12 @@ TCBOUND_INLINE void multiply_cell(const Stencil &s, const Product &p, const doub
   for (int c = 0; c < dof; ++c) {
     double sum = 0.0;
     for (int slot = 0; slot < s.slot_count(); ++slot) {
-      const Slot &at = s.slots[static_cast<std::size_t>(slot)];
-      if (!s.exists(at, i, line.j, line.k)) continue;
+      const Slot   &at = s.slots[static_cast<std::size_t>(slot)];
       const auto   &array = s.arrays[static_cast<std::size_t>(slot)];
       const double *constants = pattern ? pattern : s.constants.data();
       const double  value = array.empty() ? constants[slot * dof + c] : array[static_cast<std::size_t>(cell * dof + c)];
       if (pattern && value == 0.0) continue; // most of a boundary's rows
+      if (!s.exists(at, i, line.j, line.k)) continue;
       sum +=
         value * locate(s.extents, p.x, ghosts, i + at.offset[0], line.j + at.offset[1], line.k + at.offset[2])[at.component];
     }

@@ -112,13 +112,24 @@ __device__ void march(const DeviceGrid &grid, const MarchCoefficients<M> &a, con
     __syncthreads(); // this plane is there, and everyone has read the one whose place is taken next
     const int next = stage == 0 ? M::stages - 1 : stage - 1;
     request<M>(grid, p.x, sources, k + M::stages - 1, last, shared + next * M::plane);
-    add_plane<M>(a, shared + stage * M::plane + row * M::pitch + column, sums);
+    const double *plane = shared + stage * M::plane + row * M::pitch + column;
+    add_plane<M>(a, plane, sums);
     const int done = k - M::reach;
     if (done >= k0 && i < box.end[0]) {
       const std::int64_t first = grid.cell(i, j, done);
 #pragma unroll
+      for (int r = 0; r < M::per_thread; ++r) {
+        const std::int64_t cell = first + r * grid.n[0];
+        if (j + r < box.end[1] &&
+            !(exceptions.diagonal_outside ? !exceptions.core.has(i, j + r, done) : exceptions.skips(i, j + r, done, cell)))
+          p.store(cell, sums[0][r]);
+      }
+    }
+    if (exceptions.diagonal_outside && k >= k0 && k < k1 && i < box.end[0]) { // these rows need x of this plane alone
+#pragma unroll
       for (int r = 0; r < M::per_thread; ++r)
-        if (j + r < box.end[1]) exceptions.store(p, i, j + r, done, first + r * grid.n[0], 1, 0, sums[0][r]);
+        if (j + r < box.end[1] && !exceptions.core.has(i, j + r, k))
+          p.store(grid.cell(i, j + r, k), exceptions.diagonal * plane[(M::beyond + r) * M::pitch + M::reach]);
     }
 #pragma unroll
     for (int r = 0; r < M::per_thread; ++r) {

@@ -176,25 +176,34 @@ std::vector<Box> Stencil::boxes(Part part) const {
 }
 
 Box Stencil::core() const {
-  Box          box;
-  std::int64_t at[3];
-  // A side's layers are taken off while all exceptions in the middle of the other dimensions lie there; what remains inside makes
-  // the core empty. Two layers cover what boundary conditions of width 3 do not; more is rare.
-  for (int layers = 0; layers <= 4; ++layers) {
+  const Box  whole = whole_of(extents);
+  Box        box = whole;
+  const auto inside = [&](std::int64_t cell, const Box &of) {
+    const std::int64_t at[3] = {cell % extents.n[0], cell / extents.n[0] % extents.n[1], cell / extents.n[0] / extents.n[1]};
+    return at[0] >= of.begin[0] && at[0] < of.end[0] && at[1] >= of.begin[1] && at[1] < of.end[1] && at[2] >= of.begin[2] &&
+           at[2] < of.end[2];
+  };
+  const auto count = [&](const Box &of) {
+    return std::count_if(exceptions.begin(), exceptions.end(), [&](std::int64_t cell) { return inside(cell, of); });
+  };
+  // Layers that are exceptions altogether, on each side for itself, as the ranks at a boundary have them.
+  for (int layer = 0; layer < 4; ++layer)
+    for (int d = 0; d < 3; ++d)
+      for (const bool low : {true, false}) {
+        Box side = box;
+        if (box.end[d] - box.begin[d] < 2) continue;
+        (low ? side.end[d] : side.begin[d]) = low ? box.begin[d] + 1 : box.end[d] - 1;
+        if (count(side) == side.cells()) (low ? box.begin[d] : box.end[d]) += low ? 1 : -1;
+      }
+  if (count(box) == 0) return box;
+  // Layers that hold some, the same number on all sides; nothing is left where exceptions are in the middle.
+  for (int layers = 1; layers <= 4; ++layers) {
     for (int d = 0; d < 3; ++d) {
       const std::int64_t off = extents.n[d] > 1 ? layers : 0;
       box.begin[d] = std::min<std::int64_t>(off, extents.n[d]);
       box.end[d] = std::max<std::int64_t>(extents.n[d] - off, box.begin[d]);
     }
-    const bool clear = std::none_of(exceptions.begin(), exceptions.end(), [&](std::int64_t cell) {
-      at[0] = cell % extents.n[0];
-      at[1] = cell / extents.n[0] % extents.n[1];
-      at[2] = cell / extents.n[0] / extents.n[1];
-      for (int d = 0; d < 3; ++d)
-        if (at[d] < box.begin[d] || at[d] >= box.end[d]) return false;
-      return true;
-    });
-    if (clear) return box;
+    if (count(box) == 0) return box;
   }
   return {};
 }
