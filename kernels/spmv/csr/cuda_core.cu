@@ -20,6 +20,8 @@ public:
     return DeviceFormat::stored_bytes() + products_[0].table().bytes() + products_[1].table().bytes();
   }
 
+  double usual_share() const override { return 0.83; }
+
   void prepare(Executor &executor, bool transpose) override {
     if (!products_[transpose].prepared()) products_[transpose].prepare(executor, arrays(executor, transpose), config_);
   }

@@ -66,6 +66,8 @@ public:
     return DeviceFormat::stored_bytes() + operations_[0].buffer.bytes() + operations_[1].buffer.bytes();
   }
 
+  double usual_share() const override { return 0.58; }
+
   void prepare(Executor &executor, bool transpose) override {
     const DeviceArrays &a = arrays(executor, transpose);
     if (a.rows == 0 || a.nonzeros == 0 || operations_[transpose].matrix) return;
