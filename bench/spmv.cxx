@@ -4,7 +4,7 @@ static char help[] =
   "algorithm on a device, PETSc's aij on the host. Each product is checked first; the exit status is 0 only when all are "
   "right.\n\n"
   "  -cases a,b,...     matrices (default all; -list names them)   -mat FILE   a file instead: .mtx, .mtx.gz or PETSc binary\n"
-  "  -kernels a,b,...   kernels by name (default all that can run)  -variants   also csr/cuda_core with other tuning choices\n"
+  "  -kernels a,b,...   kernels by name (default all that can run)  -variants   also with other tuning choices\n"
   "  -host              host kernels on one thread                  -columns K  products with K columns at once (1)\n"
   "  -repeats N         timed rounds (30; on the host 7)            -batch N    products in a timed stretch (1; small: 20)\n"
   "  -quick             small sizes, to test the benchmark itself   -list       the names of cases and kernels\n"

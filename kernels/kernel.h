@@ -63,6 +63,10 @@ public:
     return count * work(transpose, accumulate);
   }
 
+  // The share of the memory's bandwidth that products of such a matrix reach as a rule, where it is too large for caches and x is in
+  // one. To choose among formats, their bytes are divided by it, so formats of one side are comparable if all leave it at 1.
+  virtual double usual_share() const { return 1.0; }
+
   // The shape of the MMA instruction that products of this format run on, such as m16n8k16; empty without tensor cores.
   virtual std::string mma() const { return {}; }
 

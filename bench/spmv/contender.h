@@ -48,7 +48,7 @@ struct Bench {
   Problem             problem;
 };
 
-// Kernels of the registry for this matrix, in its order; `variants` adds those of csr/cuda_core by its tuning choices.
+// Kernels of the registry for this matrix, in its order; `variants` adds csr/cuda_core and sell/cuda_core with their tuning choices.
 std::vector<Contender> kernel_contenders(Bench &bench, bool variants);
 
 // cuSPARSE's CSR algorithms, its sliced ELL and, where there are blocks, BSR. Only in builds with CUDA, for a device executor.

@@ -45,7 +45,7 @@ static PetscErrorCode ChooseByModel(Mat A, const std::vector<tcbound::Candidate>
     } catch (const std::bad_alloc &) {
       SETERRQ(PETSC_COMM_SELF, PETSC_ERR_MEM, "out of host memory");
     }
-    const double cost = tcbound::cost(*candidate.kernel, format->work(false, false));
+    const double cost = tcbound::cost(*format);
     PetscCall(PetscInfo(A, "%s costs as much as %g bytes at full bandwidth\n", candidate.kernel->name().c_str(), cost));
     if (cost >= best) continue;
     best = cost;

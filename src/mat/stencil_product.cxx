@@ -111,21 +111,6 @@ static PetscErrorCode GetLogRow(Mat A, TCBoundMatOp op, Part part, TCBoundLogRow
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-// Hardware counters of a part of a product, where the log wants them.
-static PetscErrorCode Count(Mat A, const tcbound::Product &product, Part part, TCBoundLogRow row) {
-  Mat_StencilTCBound    *t = StencilOf(A);
-  tcbound::Product       repeated = product;
-  tcbound::Array<double> z;
-
-  PetscFunctionBegin;
-  if (!TCBoundLogWantsCount(row)) PetscFunctionReturn(PETSC_SUCCESS);
-  TCBoundCallCXX(z = tcbound::Array<double>(*t->executor, A->rmap->n));
-  repeated.z = z.data(); // a product that adds to its own output would add again and again
-  PetscCall(TCBoundLogCount(row, *t->executor, t->format->work(product.beta != 0.0, part),
-                            [&] { t->format->multiply(*t->executor, repeated, t->ghosts.data(), part); }));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode Run(Mat A, TCBoundMatOp op, const tcbound::Product &product, Part part) {
   Mat_StencilTCBound  *t = StencilOf(A);
   const tcbound::Work &work = t->format->work(product.beta != 0.0, part);
@@ -135,7 +120,10 @@ static PetscErrorCode Run(Mat A, TCBoundMatOp op, const tcbound::Product &produc
   PetscFunctionBegin;
   if (work.bytes == 0) PetscFunctionReturn(PETSC_SUCCESS); // a part without cells
   PetscCall(GetLogRow(A, op, part, &row));
-  PetscCall(Count(A, product, part, row));
+  if (TCBoundLogWantsCount(row))
+    PetscCall(TCBoundLogCountProduct(row, *t->executor, work, product, A->rmap->n, [&](const tcbound::Product &repeated) {
+      t->format->multiply(*t->executor, repeated, t->ghosts.data(), part);
+    }));
   if (on_device) PetscCall(PetscLogGpuTimeBegin());
   if (on_device) PetscCall(TCBoundLogEnergyBegin(row));
   if (row) PetscCall(TCBoundLogBegin(row, *t->executor));

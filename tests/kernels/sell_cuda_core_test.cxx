@@ -171,7 +171,7 @@ TEST_P(GpuSell, EveryTuningChoice) {
   }
 }
 
-// The sum of a row does not depend on the order of the rows nor on how many steps are in flight.
+// The sum of a row does not depend on the order of the rows nor on how many steps are in flight, unless columns get new numbers.
 TEST_P(GpuSell, SameBitsWithEveryTuningChoice) {
   for (const Csr &a : {irregular(20000, 20000, 30), nodes(33, 9, 7, 3)}) {
     const std::vector<double> x = random_vector(a.columns_count, 5), y = random_vector(a.rows, 6);
@@ -179,6 +179,7 @@ TEST_P(GpuSell, SameBitsWithEveryTuningChoice) {
     const std::vector<double> expected = multiply(*first, {}, x, y);
     for (const sell::CudaCoreVariant &variant : sell::cuda_core_variants()) {
       const auto format = build_with(a, variant.config);
+      if (sell::census_of(*format).renumbered) continue;
       EXPECT_TRUE(same_bits(multiply(*format, {}, x, y), expected)) << variant.name;
     }
   }
@@ -196,7 +197,7 @@ TEST_P(GpuSell, RowsOfOneDegreeOfFreedomShareAPattern) {
 
 // A mesh numbered at random gets numbers with which 16 bits do for most columns; a matrix without neighbourhoods does not.
 TEST_P(GpuSell, RenumbersWhatComesInNoOrder) {
-  const Csr           mesh = shuffled(stencil(60, 50, 40, false, Coefficients::variable));
+  const Csr           mesh = shuffled(stencil(70, 70, 62, true, Coefficients::variable));
   const auto          format = build_with(mesh, {});
   const sell::Census &census = sell::census_of(*format);
   EXPECT_TRUE(census.renumbered);
@@ -226,7 +227,7 @@ TEST_P(GpuSell, SortedRowsHardlyFillUp) {
   const auto          format = build_with(a, {}), filled = build_with(a, natural);
   const sell::Census &census = sell::census_of(*format);
   EXPECT_EQ(census.permuted, 40960 / 32);
-  EXPECT_LT(census.entries(), a.nonzeros() + a.nonzeros() / 12);
+  EXPECT_LT(census.entries(), a.nonzeros() + a.nonzeros() / 50);
   EXPECT_EQ(sell::census_of(*filled).permuted, 0);
   EXPECT_GT(sell::census_of(*filled).entries(), a.nonzeros() + a.nonzeros() / 2);
   EXPECT_EQ(format->work(false, false).padded_flops, 2 * census.entries());

@@ -1,38 +1,97 @@
-// Which kernels a matrix is offered.
-#include "src/model/selection.h"
-
+// Which candidates are built, and which of the formats is kept.
 #include <gtest/gtest.h>
+
+#include "spmv/compact/format.h"
+#include "src/model/selection.h"
 
 namespace {
 
 using namespace tcbound;
 
-Candidate candidate(const char *kernel, std::int64_t bytes) {
-  Candidate one{find_kernel(kernel), nullptr, {}};
-  one.work.bytes = bytes;
-  return one;
+class Named final : public Kernel {
+public:
+  Named(const char *format, MemorySpace space) : Kernel("spmv", format, "test"), space_(space) {}
+  MemorySpace             space() const override { return space_; }
+  std::string             check(const Device &, const Problem &) const override { return {}; }
+  Work                    predict(const Problem &, bool, bool) const override { return {}; }
+  std::unique_ptr<Format> build(Executor &, const Problem &) const override { return nullptr; }
+  void                    apply(Executor &, Format &, const Product &) const override {}
+
+private:
+  MemorySpace space_;
+};
+
+class Sized final : public Format {
+public:
+  Sized(std::int64_t bytes, double share) : share_(share) { work_.bytes = bytes; }
+  const char  *name() const override { return "sized"; }
+  void         refill(Executor &, const double *, MemorySpace) override {}
+  void         diagonal(Executor &, double *) override {}
+  Work         work(bool, bool) const override { return work_; }
+  std::int64_t stored_bytes() const override { return 0; }
+  double       usual_share() const override { return share_; }
+
+private:
+  Work   work_;
+  double share_;
+};
+
+Candidate promising(const Kernel &kernel, std::int64_t bytes) {
+  Work work;
+  work.bytes = bytes;
+  return {&kernel, nullptr, work};
 }
 
-std::vector<std::string> names_of(const std::vector<Candidate> &candidates) {
-  std::vector<std::string> names;
-  for (const Candidate &one : candidates) names.push_back(one.kernel->name());
-  return names;
-}
-
-TEST(Selection, FewestBytesFirstAndDevicesBeforeHosts) {
-  std::vector<Candidate> all = {candidate("spmv/csr/host", 1), candidate("spmv/csr/cuda_core", 30),
-                                candidate("spmv/compact/cuda_core", 20)};
+TEST(Selection, DeviceKernelsComeFirstAndThenTheFewestBytes) {
+  const Named host("a", MemorySpace::host), few("b", MemorySpace::cuda), many("c", MemorySpace::cuda),
+    tied("d", MemorySpace::cuda);
+  std::vector<Candidate> all = {promising(host, 1), promising(many, 9), promising(few, 5), promising(tied, 9)};
   rank(all);
-  EXPECT_EQ(names_of(all), (std::vector<std::string>{"spmv/compact/cuda_core", "spmv/csr/cuda_core", "spmv/csr/host"}));
+  EXPECT_EQ(all[0].kernel, &few);
+  EXPECT_EQ(all[1].kernel, &many);
+  EXPECT_EQ(all[2].kernel, &tied);
+  EXPECT_EQ(all[3].kernel, &host);
 }
+
+TEST(Selection, AFormatOfAFasterKernelMayHaveMoreBytes) {
+  EXPECT_LT(cost(Sized(1000, 0.9)), cost(Sized(900, 0.8)));
+  EXPECT_EQ(cost(Sized(1000, 1.0)), 1000.0);
+}
+
+TEST(Selection, ACandidateIsBuiltOnlyWhileItMayWin) {
+  const Named kernel("a", MemorySpace::cuda);
+  EXPECT_TRUE(worth_building(promising(kernel, 99), 100.0));
+  EXPECT_FALSE(worth_building(promising(kernel, 100), 100.0));
+}
+
+TEST(Selection, ExceptionsAndARemainderMakeCompactSlower) {
+  compact::Census census;
+  census.rows = 1000;
+  census.nonzeros = 7000;
+  const double slices = compact::usual_share(census);
+  census.exceptions = 50;
+  const double exceptions = compact::usual_share(census);
+  census.exceptions = 0;
+  census.remainder_nonzeros = 7000;
+  const double remainder = compact::usual_share(census);
+  EXPECT_DOUBLE_EQ(slices, 0.9);
+  EXPECT_DOUBLE_EQ(remainder, 0.7);
+  EXPECT_LT(exceptions, slices);
+  EXPECT_GT(exceptions, remainder);
+  EXPECT_EQ(compact::usual_share(compact::Census{}), 1.0);
+}
+
+Candidate registered(const char *kernel, std::int64_t bytes) { return promising(*find_kernel(kernel), bytes); }
 
 // The bytes are the same, so nothing can be gained; by name, or where there is no twin, they are taken.
 TEST(Selection, TensorCoresOnlyWithoutTheirTwin) {
-  std::vector<Candidate> both = {candidate("spmv/fragments/tensor_core", 10), candidate("spmv/fragments/cuda_core", 10),
-                                 candidate("spmv/csr/cuda_core", 12)},
-                         alone = {candidate("spmv/fragments/tensor_core", 10), candidate("spmv/csr/cuda_core", 12)};
+  std::vector<Candidate> both = {registered("spmv/fragments/tensor_core", 10), registered("spmv/fragments/cuda_core", 10),
+                                 registered("spmv/csr/cuda_core", 12)},
+                         alone = {registered("spmv/fragments/tensor_core", 10), registered("spmv/csr/cuda_core", 12)};
   leave_out_tensor_twins(both);
-  EXPECT_EQ(names_of(both), (std::vector<std::string>{"spmv/fragments/cuda_core", "spmv/csr/cuda_core"}));
+  ASSERT_EQ(both.size(), 2U);
+  EXPECT_EQ(both[0].kernel->name(), "spmv/fragments/cuda_core");
+  EXPECT_EQ(both[1].kernel->name(), "spmv/csr/cuda_core");
   leave_out_tensor_twins(alone);
   EXPECT_EQ(alone.size(), 2U);
 }

@@ -163,6 +163,7 @@ public:
 
   std::int64_t stored_bytes() const override { return plain_.bytes() + transposed_.bytes() + transposition_.bytes(); }
 
+  double      usual_share() const override { return compact::usual_share(plain_.census); }
   std::string describe() const override { return compact::describe(plain_.census); }
 
   const DeviceMatrix &plain() const { return plain_; }

@@ -111,6 +111,9 @@ Work count_work(const Census &census, bool accumulate);
 // What no matrix in this format can be below: the vectors.
 Work least_work(const CsrView &view, bool transpose, bool accumulate);
 
+// Format::usual_share() on a device.
+double usual_share(const Census &census);
+
 // In words, for MatView(): "98.7 % of 4096000 rows in constant slices, ...".
 std::string describe(const Census &census);
 

@@ -28,6 +28,8 @@ public:
     return work;
   }
 
+  double usual_share() const override { return 0.83; }
+
   void prepare(Executor &executor, bool transpose) override {
     if (!products_[transpose].prepared()) products_[transpose].prepare(executor, arrays(executor, transpose), config_);
   }

@@ -76,6 +76,8 @@ public:
     return bytes;
   }
 
+  double usual_share() const override { return 0.58; }
+
   void prepare(Executor &executor, bool transpose) override {
     const DeviceArrays &a = arrays(executor, transpose);
     if (a.rows == 0 || a.nonzeros == 0 || operations_[transpose].matrix) return;

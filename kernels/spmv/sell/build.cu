@@ -26,11 +26,16 @@ template <class Offset> struct Rows {
   const std::int32_t *columns;
   std::int64_t        count;
   std::int32_t        longest; // entries of a row that is not cut
-  // Of a renumbered matrix: which row comes at a place, and the new numbers of columns; else null.
-  const std::int32_t *order, *new_columns;
+  // Of a renumbered matrix: which row comes at a place, the new numbers of columns, which entry of a row comes at each step; else null.
+  const std::int32_t  *order, *new_columns;
+  const std::uint16_t *step_entries;
 
   __device__ std::int32_t at(std::int64_t place) const { return order ? order[place] : static_cast<std::int32_t>(place); }
   __device__ std::int32_t column(std::int64_t k) const { return new_columns ? new_columns[columns[k]] : columns[k]; }
+  // Of the entry that comes at a step of the row that begins there.
+  __device__ std::int32_t column(std::int64_t begin, int step) const {
+    return column(begin + (step_entries ? step_entries[begin + step] : step));
+  }
   __device__ std::int64_t length(std::int64_t row) const { return static_cast<std::int64_t>(offsets[row + 1]) - offsets[row]; }
 };
 
@@ -128,6 +133,8 @@ __device__ void find_span(const Rows<Offset> &rows, std::int64_t begin, std::int
 // A line of x that a load of a warp asks the first-level cache for costs as much as so many bytes of the matrix: what makes up for
 // most of the differences between measured times of several orders of a matrix's rows on an H200.
 constexpr int line_cost = 4;
+// And a result that does not go out with its neighbours, as much as the rest of its sector of memory.
+constexpr int scatter_cost = 24;
 constexpr int line_doubles = 16;
 
 // About how many lines of x a warp's loads ask for, by a few of the steps of its rows.
@@ -136,7 +143,7 @@ template <class Offset> __device__ int count_lines(const Rows<Offset> &rows, std
   int       lines = 0;
   for (int i = 0; i < sampled; ++i) {
     const int      k = steps * i / sampled;
-    const int      line = k < length ? rows.column(begin + k) / line_doubles : -1;
+    const int      line = k < length ? rows.column(begin, k) / line_doubles : -1;
     const unsigned same = __match_any_sync(all_lanes, line);
     lines += __popc(__ballot_sync(all_lanes, k < length && __ffs(static_cast<int>(same)) - 1 == lane_number()));
   }
@@ -146,7 +153,7 @@ template <class Offset> __device__ int count_lines(const Rows<Offset> &rows, std
 // Whether the columns of each of the steps of a warp's rows span little enough.
 template <class Offset> __device__ bool narrow_steps(const Rows<Offset> &rows, std::int64_t begin, int length, int steps) {
   for (int k = 0; k < steps; ++k) {
-    const std::int32_t column = k < length ? rows.column(begin + k) : 0;
+    const std::int32_t column = k < length ? rows.column(begin, k) : 0;
     const std::int32_t least = __reduce_min_sync(all_lanes, k < length ? column : std::numeric_limits<std::int32_t>::max());
     if (__reduce_max_sync(all_lanes, column) - least >= narrow_padding) return false;
   }
@@ -182,7 +189,7 @@ __global__ void __launch_bounds__(block)
   if (lane_number() != 0) return;
   slices[s] = slice;
   costs[s] = static_cast<std::uint32_t>(8 * slice_rows * steps + column_bytes(slice.coding, steps) +
-                                        (slice.permuted ? 2 * slice_rows : 0) + line_cost * lines);
+                                        (slice.permuted ? (2 + scatter_cost) * slice_rows : 0) + line_cost * lines);
 }
 
 template <class T> struct Candidates {
@@ -191,10 +198,10 @@ template <class T> struct Candidates {
 
 // One warp a window. An order must be worth its disturbing the natural one, in which x has its best locality.
 __global__ void choose_orders(const Candidates<std::uint32_t> costs, int window_slices, std::int64_t slices,
-                              std::int64_t windows, std::uint8_t *choice, unsigned long long *total) {
+                              std::int64_t windows, std::uint8_t *choice) {
   const std::int64_t w = global_index() / 32;
   if (w >= windows) return;
-  double least = std::numeric_limits<double>::infinity(), cost = 0.0;
+  double least = std::numeric_limits<double>::infinity();
   int    best = 0;
   for (int o = 0; o < orders; ++o) {
     if (!costs.of[o]) continue;
@@ -204,13 +211,10 @@ __global__ void choose_orders(const Candidates<std::uint32_t> costs, int window_
     for (int distance = 16; distance > 0; distance /= 2) sum += __shfl_xor_sync(all_lanes, sum, distance);
     if (sum < least) {
       least = 0.97 * sum;
-      cost = sum;
       best = o;
     }
   }
-  if (lane_number() != 0) return;
-  choice[w] = static_cast<std::uint8_t>(best);
-  atomicAdd(total, static_cast<unsigned long long>(cost));
+  if (lane_number() == 0) choice[w] = static_cast<std::uint8_t>(best);
 }
 
 // One warp a slice: takes what was measured of the order that its window has, and the places of its rows.
@@ -365,8 +369,8 @@ public:
     : executor_(executor), algorithms_(executor), config_(config) {
     matrix_.csr = std::move(csr);
     const std::int64_t mean = matrix_.csr.nonzeros / std::max<std::int64_t>(matrix_.csr.rows, 1);
-    short_rows_ = mean <= 24;
     if (config_.longest == 0) config_.longest = static_cast<int>(std::clamp<std::int64_t>(8 * mean, 128, 512));
+    matrix_.log2_window = config.log2_window;
     slices_ = (matrix_.csr.rows + slice_rows - 1) / slice_rows;
   }
 
@@ -378,11 +382,11 @@ public:
     if (csr.rows == 0) return std::move(matrix_);
     csr::with_offsets(csr, [&](const auto *offsets) {
       using Offset = std::decay_t<decltype(*offsets)>;
-      Rows<Offset> rows = {offsets, csr.columns.data(), csr.rows, config_.longest, nullptr, nullptr};
+      Rows<Offset> rows = {offsets, csr.columns.data(), csr.rows, config_.longest, nullptr, nullptr, nullptr};
       list_long_rows(rows);
-      choose_window(rows);
+      plan(rows);
+      lay_out();
       try_new_numbers(rows);
-      matrix_.staged = !matrix_.census.renumbered && staged();
       allocate_columns();
       fill_columns<<<grid_for(32 * matrix_.slices.size()), block, 0, stream()>>>(view_of(matrix_), rows,
                                                                                  matrix_.columns.data());
@@ -399,7 +403,6 @@ public:
 private:
   cudaStream_t stream() const { return algorithms_.stream(); }
   int          window() const { return 1 << matrix_.log2_window; }
-  bool         staged() const { return may_be_staged(matrix_.log2_window) && 2 * matrix_.census.permuted > slices_; }
 
   template <class Offset> void list_long_rows(const Rows<Offset> &rows) {
     Array<std::int32_t> listed(executor_, rows.count);
@@ -451,8 +454,6 @@ private:
     Array<std::uint32_t>      costs[orders];
     Array<std::uint8_t>       choice(executor_, windows);
     Array<int>                permuted(executor_, 1);
-    Array<unsigned long long> total(executor_, 1);
-    TCBOUND_CUDA(cudaMemsetAsync(total.data(), 0, sizeof(unsigned long long), stream()));
     Candidates<std::int32_t>  order_of = {};
     Candidates<Slice>         measured_of = {};
     Candidates<std::uint32_t> costs_of = {};
@@ -470,7 +471,7 @@ private:
       costs_of.of[o] = costs[o].data();
     }
     choose_orders<<<grid_for(32 * windows), block, 0, stream()>>>(costs_of, window() / slice_rows, slices_, windows,
-                                                                  choice.data(), total.data());
+                                                                  choice.data());
     TCBOUND_LAUNCHED();
     matrix_.slices = Array<Slice>(executor_, parts + slices_);
     if (rows.order)
@@ -486,7 +487,6 @@ private:
       measure_parts<<<grid_for(32 * parts), block, 0, stream()>>>(rows, matrix_.parts.data(), parts, matrix_.slices.data());
       TCBOUND_LAUNCHED();
     }
-    cost_ = static_cast<double>(algorithms_.read(total.data()));
     if (!algorithms_.read(permuted.data()) || rows.order) matrix_.places = Array<std::uint16_t>();
   }
 
@@ -533,8 +533,6 @@ private:
     Array<std::int32_t>  rows;
     Census               census;
     std::int64_t         column_bytes = 0;
-    double               cost = 0.0;
-    int                  log2_window = 0;
   };
   // Exchanges the matrix's plan with that one.
   void exchange(Plan &with) {
@@ -543,29 +541,6 @@ private:
     std::swap(matrix_.rows, with.rows);
     std::swap(matrix_.census, with.census);
     std::swap(column_bytes_, with.column_bytes);
-    std::swap(cost_, with.cost);
-    std::swap(matrix_.log2_window, with.log2_window);
-  }
-
-  template <class Offset> void plan_with(const Rows<Offset> &rows, int log2_window) {
-    matrix_.log2_window = log2_window;
-    plan(rows);
-    lay_out();
-  }
-
-  // Of short rows a block multiplies a window and puts the results in order. Larger windows fill slices up with less and have more
-  // rows alike, but results that are not in order cost up to three quarters of a sector a row.
-  template <class Offset> void choose_window(const Rows<Offset> &rows) {
-    const int staged_window = 9, large_window = 13;
-    if (config_.log2_window > 0 || !short_rows_)
-      return plan_with(rows, config_.log2_window > 0 ? config_.log2_window : large_window);
-    plan_with(rows, staged_window);
-    if (!staged()) return;
-    Plan staged_plan;
-    staged_plan.census = matrix_.census;
-    exchange(staged_plan);
-    plan_with(rows, large_window);
-    if (cost_ + 24.0 * static_cast<double>(rows.count) > staged_plan.cost) exchange(staged_plan);
   }
 
   // Gives rows and columns new numbers if that brings most columns that take 32 bits into 16.
@@ -581,20 +556,24 @@ private:
     Rows<Offset> renumbered = rows;
     renumbered.order = order.data();
     renumbered.new_columns = new_columns_.data();
+    matrix_.step_entries = Array<std::uint16_t>(executor_, a.nonzeros);
+    order_entries<<<grid_for(rows.count), block, 0, stream()>>>(renumbered, matrix_.step_entries.data());
+    TCBOUND_LAUNCHED();
+    renumbered.step_entries = matrix_.step_entries.data();
     Plan         before;
     const Census census = matrix_.census;
-    const int    log2_window = matrix_.log2_window;
     exchange(before);
     matrix_.census = census;
     matrix_.census.renumbered = true;
-    plan_with(renumbered, log2_window);
-    if (!always && 2 * matrix_.census.stored[static_cast<int>(Coding::wide)] >= wide) return exchange(before);
+    plan(renumbered);
+    lay_out();
+    if (!always && 2 * matrix_.census.stored[static_cast<int>(Coding::wide)] >= wide) {
+      matrix_.step_entries = Array<std::uint16_t>();
+      return exchange(before);
+    }
     rows = renumbered;
     matrix_.renumbered_x = Array<double>(executor_, a.columns_count);
     matrix_.column_order = std::move(order);
-    matrix_.step_entries = Array<std::uint16_t>(executor_, a.nonzeros);
-    order_entries<<<grid_for(rows.count), block, 0, stream()>>>(rows, matrix_.step_entries.data());
-    TCBOUND_LAUNCHED();
     matrix_.census.bytes += matrix_.column_order.bytes() + 2 * matrix_.renumbered_x.bytes(); // which is written and read
   }
 
@@ -604,8 +583,6 @@ private:
   DeviceMatrix        matrix_;
   std::int64_t        slices_;           // that are no parts
   std::int64_t        column_bytes_ = 0; // of the matrix
-  double              cost_ = 0.0;
-  bool                short_rows_ = false;
   Array<std::int32_t> new_columns_;
 };
 

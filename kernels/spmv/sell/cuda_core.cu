@@ -11,59 +11,20 @@ namespace {
 
 constexpr int most_threads = 256;
 
-// Blocks of most_threads that a multiprocessor must be able to hold.
-constexpr int least_blocks(int batch) { return batch == 2 ? 5 : 4; }
-
-// First parts of long rows, then slices, `depth` of them a warp. Those of a block are near each other, so that much of their x comes
-// from the first-level cache.
-template <int batch, bool ahead, class Value>
-__global__ void __launch_bounds__(most_threads, least_blocks(batch))
-  multiply_slices(const __grid_constant__ Arguments<Value> a, int depth) {
-  const int    warps = static_cast<int>(blockDim.x) / 32, lane = static_cast<int>(threadIdx.x % 32);
-  std::int32_t i = static_cast<std::int32_t>(blockIdx.x) * warps * depth + static_cast<int>(threadIdx.x) / 32;
-#pragma unroll 1
-  for (; depth > 0 && i < a.view.slice_count; --depth, i += warps) {
-    const bool    part = i < a.view.part_count;
-    const LaneSum mine = sum_slice<batch, ahead>(a, i, lane, part);
-    if (part)
-      finish_part(a, i, lane, mine.sum);
-    else if (mine.row >= 0)
-      store(a, mine.row, mine.sum);
-  }
-}
-
-// First parts of long rows, a warp each, then windows, a block each. Rows of a window are in the order of their lengths: results wait
-// in shared memory until they can go out in the order of y, because a sector of memory that is written in parts costs as much for
-// each.
-template <int log2_window, class Value>
-__global__ void __launch_bounds__(1 << log2_window, 1536 >> log2_window)
-  multiply_windows(const __grid_constant__ Arguments<Value> a, int depth) {
-  constexpr int            rows = 1 << log2_window, warps = rows / slice_rows;
-  __shared__ double        sums[rows];
-  __shared__ unsigned char there[rows];
-  const int                thread = static_cast<int>(threadIdx.x), block = static_cast<int>(blockIdx.x);
-  const std::int32_t       part_blocks = (a.view.part_count + warps - 1) / warps;
-  if (block < part_blocks) {
-    const std::int32_t i = block * warps + thread / 32;
-    if (i < a.view.part_count) finish_part(a, i, thread % 32, sum_slice<2, false>(a, i, thread % 32, true).sum);
-    return;
-  }
-  std::int32_t first = (block - part_blocks) * depth * warps; // slice
-#pragma unroll 1
-  for (; depth > 0; --depth, first += warps) {
-    const std::int32_t i = a.view.part_count + first + thread / 32;
-    there[thread] = 0;
-    __syncthreads();
-    if (i < a.view.slice_count) {
-      const LaneSum mine = sum_slice<2, false>(a, i, thread % 32, false);
-      if (mine.row >= 0) {
-        sums[mine.row % rows] = mine.sum;
-        there[mine.row % rows] = 1;
-      }
-    }
-    __syncthreads();
-    if (there[thread]) store(a, first * slice_rows + thread, sums[thread]);
-  }
+// First parts of long rows, then slices, a warp each. Short rows have fewer entries in flight for a warp, which more warps with fewer
+// registers make up for.
+template <int batch, class Value>
+__global__ void __launch_bounds__(most_threads, batch == 2 ? 5 : 4)
+  multiply_slices(const __grid_constant__ Arguments<Value> a) {
+  const std::int64_t i = (blockIdx.x * static_cast<std::int64_t>(blockDim.x) + threadIdx.x) / 32;
+  const int          lane = static_cast<int>(threadIdx.x % 32);
+  if (i >= a.view.slice_count) return;
+  const bool    part = i < a.view.part_count;
+  const LaneSum mine = sum_slice<batch>(a, static_cast<std::int32_t>(i), lane, part);
+  if (part)
+    finish_part(a, static_cast<std::int32_t>(i), lane, mine.sum);
+  else if (mine.row >= 0)
+    store(a, mine.row, mine.sum);
 }
 
 __global__ void __launch_bounds__(most_threads)
@@ -76,24 +37,13 @@ template <class Value>
 void launch(Executor &executor, DeviceMatrix &matrix, const Value *values, const Product &p, const CudaCoreConfig &config) {
   const Arguments<Value> arguments = {
     view_of(matrix), values, matrix.sums.data(), matrix.arrivals.data(), p.x, p.alpha, p.beta, p.y, p.z};
-  const auto         stream = static_cast<cudaStream_t>(executor.stream());
-  const std::int64_t parts = matrix.parts.size(), slices = matrix.slices.size();
-  // Short rows have less in flight for a warp, but more warps with fewer registers make up for that.
-  const int  batch = config.batch > 0 ? config.batch : (matrix.csr.nonzeros <= 12 * matrix.csr.rows ? 2 : 4);
-  const int  threads = matrix.staged ? 1 << matrix.log2_window : config.threads, warps = threads / 32;
-  const auto blocks = [&](std::int64_t count, int depth) { return (count + warps * depth - 1) / (warps * depth); };
-  const auto run = [&](auto kernel) {
-    const std::int64_t grid =
-      matrix.staged ? blocks(parts, 1) + blocks(slices - parts, config.depth) : blocks(slices, config.depth);
-    kernel<<<static_cast<unsigned>(grid), static_cast<unsigned>(threads), 0, stream>>>(arguments, config.depth);
-    TCBOUND_LAUNCHED();
-  };
-  if (matrix.staged)
-    run(matrix.log2_window == 8 ? multiply_windows<8, Value> : multiply_windows<9, Value>);
-  else if (batch == 4)
-    run(config.ahead ? multiply_slices<4, true, Value> : multiply_slices<4, false, Value>);
-  else
-    run(config.ahead ? multiply_slices<2, true, Value> : multiply_slices<2, false, Value>);
+  const auto     stream = static_cast<cudaStream_t>(executor.stream());
+  const int      batch = config.batch > 0 ? config.batch : (matrix.csr.nonzeros <= 24 * matrix.csr.rows ? 2 : 4);
+  const int      warps = config.threads / 32;
+  const unsigned grid = static_cast<unsigned>((matrix.slices.size() + warps - 1) / warps);
+  const auto     kernel = batch == 2 ? multiply_slices<2, Value> : multiply_slices<4, Value>;
+  kernel<<<grid, static_cast<unsigned>(config.threads), 0, stream>>>(arguments);
+  TCBOUND_LAUNCHED();
 }
 
 } // namespace
@@ -166,6 +116,7 @@ public:
 
   std::int64_t stored_bytes() const override { return plain_.bytes() + transposed_.bytes() + transposition_.bytes(); }
 
+  double      usual_share() const override { return 0.9; }
   std::string describe() const override { return sell::describe(plain_.census); }
 
   const DeviceMatrix &plain() const { return plain_; }
@@ -187,11 +138,10 @@ const DeviceMatrix &matrix_of(const Format &format) { return static_cast<const C
 } // namespace
 
 const std::vector<CudaCoreVariant> &cuda_core_variants() {
-  static const auto make = [](int threads, int batch, bool ahead) {
+  static const auto make = [](int threads, int batch) {
     CudaCoreConfig config;
     config.threads = threads;
     config.batch = batch;
-    config.ahead = ahead;
     return config;
   };
   static const auto ordered = [](Order order, int log2_window, int longest) {
@@ -201,37 +151,25 @@ const std::vector<CudaCoreVariant> &cuda_core_variants() {
     config.longest = longest;
     return config;
   };
-  static const auto deep = [](int threads, int depth) {
-    CudaCoreConfig config;
-    config.threads = threads;
-    config.depth = depth;
-    return config;
-  };
   static const auto renumbered = [](Renumber renumber) {
     CudaCoreConfig config;
     config.renumber = renumber;
     return config;
   };
   static const std::vector<CudaCoreVariant> variants = {
-    {"t64", make(64, 0, false)},
-    {"t256", make(256, 0, false)},
-    {"t128d2", deep(128, 2)},
-    {"t128d4", deep(128, 4)},
-    {"t256d4", deep(256, 4)},
-    {"t256d8", deep(256, 8)},
-    {"b2", make(128, 2, false)},
-    {"b4", make(128, 4, false)},
-    {"b2a", make(128, 2, true)},
-    {"b4a", make(128, 4, true)},
-    {"natural", ordered(Order::natural, 0, 0)},
-    {"length", ordered(Order::by_length, 0, 0)},
-    {"pattern", ordered(Order::by_pattern, 0, 0)},
-    {"window8", ordered(Order::automatic, 8, 0)},
+    {"t64", make(64, 0)},
+    {"t256", make(256, 0)},
+    {"b2", make(128, 2)},
+    {"b4", make(128, 4)},
+    {"natural", ordered(Order::natural, 13, 0)},
+    {"length", ordered(Order::by_length, 13, 0)},
+    {"pattern", ordered(Order::by_pattern, 13, 0)},
     {"window9", ordered(Order::automatic, 9, 0)},
-    {"window13", ordered(Order::automatic, 13, 0)},
+    {"window12", ordered(Order::automatic, 12, 0)},
+    {"window14", ordered(Order::automatic, 14, 0)},
     {"never-renumbered", renumbered(Renumber::never)},
     {"renumbered", renumbered(Renumber::always)},
-    {"longest512", ordered(Order::automatic, 0, 512)},
+    {"longest512", ordered(Order::automatic, 13, 512)},
   };
   return variants;
 }
@@ -239,8 +177,8 @@ const std::vector<CudaCoreVariant> &cuda_core_variants() {
 std::unique_ptr<Format> build_cuda_core(Executor &executor, const CsrView &view, const CudaCoreConfig &config) {
   const bool batch = config.batch == 0 || config.batch == 2 || config.batch == 4;
   if (config.threads % 32 != 0 || config.threads < 32 || config.threads > most_threads || !batch || config.longest < 0 ||
-      config.depth < 1 || config.longest > most_longest || config.part < 1 || config.part > 1 << 20 ||
-      (config.log2_window != 0 && config.log2_window < 5) || config.log2_window > 15)
+      config.longest > most_longest || config.part < 1 || config.part > 1 << 20 || config.log2_window < 5 ||
+      config.log2_window > 15)
     throw Error(ErrorCode::invalid, "spmv/sell/cuda_core: a tuning choice is out of range");
   return std::make_unique<CudaCoreFormat>(executor, view, config);
 }

@@ -18,12 +18,10 @@ enum class Renumber { automatic, never, always };
 struct CudaCoreConfig {
   int      longest = 0;                    // entries of a row that is not cut into parts, at most most_longest; 0: by the mean
   int      part = 2048;                    // entries of a part, about
-  int      log2_window = 0;                // of the rows of one, 5 to 15; 0: by the length of the rows
+  int      log2_window = 13;               // of the rows of one; 5 to 15
   Order    order = Order::automatic;       // of the rows of a window
-  int      threads = 128;                  // of a block, unless it multiplies a window
+  int      threads = 128;                  // of a block
   int      batch = 0;                      // pairs of steps that a lane has in flight: 2 or 4; 0: by the length of the rows
-  int      depth = 1;                      // slices of a warp, or windows of a block
-  bool     ahead = false;                  // fetch the next ones into the second-level cache meanwhile
   bool     narrow_values = true;           // where all are exact in 32 bits
   Renumber renumber = Renumber::automatic; // rows and columns
 };

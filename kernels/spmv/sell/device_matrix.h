@@ -8,13 +8,9 @@
 
 namespace tcbound::sell {
 
-// Windows that are a block's, so that results can go out in order: of 2^8 or 2^9 rows.
-constexpr bool may_be_staged(int log2_window) { return log2_window == 8 || log2_window == 9; }
-
 struct DeviceMatrix {
   csr::DeviceArrays csr;             // sizes and row offsets; columns and values are released once the rest is built
   int               log2_window = 0; // of the rows of one
-  bool              staged = false;  // a block multiplies a window, and the results go out in order
   Array<Slice>      slices;          // first the parts of long rows, then the windows' slices
   Array<Part>       parts;
   // In its window, of the row of each lane of each slice that is no part; empty if none is permuted.

@@ -17,14 +17,15 @@
 // not consecutive has a table of their places in the window, 16 bits each; y keeps its order.
 //
 // A square matrix whose columns take mostly 32 bits is renumbered where that brings most of them into 16: rows and columns get new
-// numbers by their distances in the matrix's graph from two far rows. Each product then starts by copying x into the new order, and
-// the table of rows has 32 bits a row. It is worth while because neighbouring rows then find their x in the first-level cache.
+// numbers by their distances, in the matrix's graph, from three far rows. Each product then starts by copying x into the new order,
+// and the table of rows has 32 bits a row. It is worth while because neighbouring rows then find their x in the first-level cache.
 //
-// Rows of more than `longest` entries, eight times the mean as a rule, are cut into parts. A part is a slice whose lanes share one row; the last part to be summed
-// adds them all up in order. Values are stored in 32 bits while all of a matrix are exact in those. Every value is recovered bit
-// for bit.
+// Rows of more than `longest` entries, eight times the mean as a rule, are cut into parts. A part is a slice whose lanes share one row;
+// the last part to be summed adds them all up in order. Values are stored in 32 bits while all of a matrix are exact in those. Every
+// value is recovered bit for bit.
 //
-// The entries of a row that is not cut are added up from the first to the last in one fused multiply-add each, as in compact.
+// The entries of a row that is not cut are added up one after the other in one fused multiply-add each, from the first to the last as
+// in compact, or, renumbered, in the order of the new numbers.
 //
 // SELL-C-sigma: M. Kreutzer, G. Hager, G. Wellein, H. Fehske, A. R. Bishop, SIAM J. Sci. Comput. 36 (2014).
 

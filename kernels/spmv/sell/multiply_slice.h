@@ -61,8 +61,6 @@ __device__ void load_once(std::uint16_t &to, const std::uint16_t *from, std::uin
   asm volatile("ld.global.nc.L1::no_allocate.L2::cache_hint.u16 %0, [%1], %2;" : "=h"(to) : "l"(from), "l"(policy));
 }
 
-__device__ void fetch_line(const void *at) { asm volatile("prefetch.global.L2 [%0];" ::"l"(at)); }
-
 // The four codings of columns. Of a pair of steps, or of a single one that comes last, a lane loads what is stored first and makes
 // columns of it later; a column below 0 is none, and a single step's second column is none.
 struct PatternColumns {
@@ -72,8 +70,6 @@ struct PatternColumns {
 
   __device__ void load(Pair &to, int pair, std::uint64_t) const { to = __ldg(reinterpret_cast<const int2 *>(at) + pair); }
   __device__ void load_single(Pair &to, int pair, std::uint64_t) const { to = {__ldg(at + 2 * pair), -1 - row}; }
-  __device__ void fetch(int) const {}
-  __device__ void set_none(Pair &to) const { to = {-1 - row, -1 - row}; }
   __device__ std::int32_t first(const Pair &pair) const { return row < 0 ? -1 : row + pair.x; }
   __device__ std::int32_t second(const Pair &pair) const { return row < 0 ? -1 : row + pair.y; }
 };
@@ -92,8 +88,6 @@ struct NarrowColumns {
     load_once(single, at + 2 * pair * slice_rows + lane, policy);
     to = single | static_cast<std::uint32_t>(narrow_padding) << 16;
   }
-  __device__ void fetch(int pair) const { fetch_line(at + 2 * (pair * slice_rows + lane)); }
-  __device__ void set_none(Pair &to) const { to = ~0U; }
   __device__ std::int32_t first(Pair pair) const { return column(base, pair & 0xffffU); }
   __device__ std::int32_t second(Pair pair) const { return column(base, pair >> 16); }
 
@@ -115,11 +109,9 @@ struct SteppedColumns {
     narrow.load(to.distances, pair, policy);
   }
   __device__ void load_single(Pair &to, int pair, std::uint64_t policy) const {
-    to.bases = {__ldg(bases + 2 * pair), 0};
+    to.bases.x = __ldg(bases + 2 * pair);
     narrow.load_single(to.distances, pair, policy);
   }
-  __device__ void fetch(int pair) const { narrow.fetch(pair); }
-  __device__ void set_none(Pair &to) const { to = {{0, 0}, ~0U}; }
   __device__ std::int32_t first(const Pair &pair) const {
     return NarrowColumns::column(pair.bases.x, pair.distances & 0xffffU);
   }
@@ -138,8 +130,6 @@ struct WideColumns {
     load_once(to.x, at + 2 * pair * slice_rows + lane, policy);
     to.y = wide_padding;
   }
-  __device__ void fetch(int pair) const { fetch_line(at + 2 * (pair * slice_rows + lane)); }
-  __device__ void set_none(Pair &to) const { to = {wide_padding, wide_padding}; }
   __device__ std::int32_t first(const Pair &pair) const { return pair.x; }
   __device__ std::int32_t second(const Pair &pair) const { return pair.y; }
 };
@@ -157,16 +147,6 @@ template <class Columns, class Value> struct Steps {
 
   __device__ int count() const { return (steps + 1) / 2; }
 
-  // Brings values and columns of pairs from i on, as far as there are any, near.
-  template <int size> __device__ void fetch(int i) const {
-#pragma unroll
-    for (int j = 0; j < size; ++j)
-      if (i + j < count()) {
-        fetch_line(reinterpret_cast<const PairOf<Value> *>(values) + (i + j) * slice_rows + lane);
-        columns.fetch(i + j);
-      }
-  }
-
   // Whether pairs from i to i + size are there, all and without a single step.
   __device__ bool full(int i, int size) const { return i + size <= steps / 2; }
 
@@ -178,9 +158,6 @@ template <class Columns, class Value> struct Steps {
       columns.load_single(column, i, policy);
       load_once(value.x, values + 2 * i * slice_rows + lane, policy);
       value.y = 0;
-    } else { // something, lest registers keep what they held before
-      columns.set_none(column);
-      value = {0, 0};
     }
   }
 };
@@ -194,25 +171,26 @@ template <int batch, class Columns, class Value> struct Batch {
 #pragma unroll
     for (int j = 0; j < batch; ++j) of.template load<full>(values[j], columns[j], from + j);
   }
-  // Adds the products with x.
-  __device__ void add(const Columns &of, const double *x, double &sum) const {
+  // Adds the products with x of `count` pairs, or of all.
+  template <bool full> __device__ void add(const Columns &of, const double *x, int count, double &sum) const {
     double first[batch], second[batch];
 #pragma unroll
-    for (int j = 0; j < batch; ++j) {
-      first[j] = gather(x, of.first(columns[j]));
-      second[j] = gather(x, of.second(columns[j]));
-    }
+    for (int j = 0; j < batch; ++j)
+      if (full || j < count) {
+        first[j] = gather(x, of.first(columns[j]));
+        second[j] = gather(x, of.second(columns[j]));
+      }
 #pragma unroll
-    for (int j = 0; j < batch; ++j) {
-      sum = fma(static_cast<double>(values[j].x), first[j], sum);
-      sum = fma(static_cast<double>(values[j].y), second[j], sum);
-    }
+    for (int j = 0; j < batch; ++j)
+      if (full || j < count) {
+        sum = fma(static_cast<double>(values[j].x), first[j], sum);
+        sum = fma(static_cast<double>(values[j].y), second[j], sum);
+      }
   }
 };
 
-// A lane's sum over the steps of a slice. With `ahead`, the next batch is fetched into the second-level cache while one is used.
-template <int batch, bool ahead, class Columns, class Value>
-__device__ double add_steps(const Steps<Columns, Value> &of, const double *x) {
+// A lane's sum over the steps of a slice.
+template <int batch, class Columns, class Value> __device__ double add_steps(const Steps<Columns, Value> &of, const double *x) {
   Batch<batch, Columns, Value> now;
   const int                    count = of.count();
   double                       sum = 0.0;
@@ -220,13 +198,11 @@ __device__ double add_steps(const Steps<Columns, Value> &of, const double *x) {
 #pragma unroll 1
   for (; of.full(i, batch); i += batch) {
     now.template load<true>(of, i);
-    if (ahead) of.template fetch<batch>(i + batch);
-    now.add(of.columns, x, sum);
+    now.template add<true>(of.columns, x, batch, sum);
   }
-  if (i < count) {
-    now.template load<false>(of, i);
-    now.add(of.columns, x, sum);
-  }
+  if (i >= count) return sum;
+  now.template load<false>(of, i);
+  now.template add<false>(of.columns, x, count - i, sum);
   return sum;
 }
 
@@ -269,8 +245,7 @@ struct LaneSum {
 };
 
 // The sum of the lane's row of slice i; of a part, of the lane's entries.
-template <int batch, bool ahead, class Value>
-__device__ LaneSum sum_slice(const Arguments<Value> &a, std::int32_t i, int lane, bool part) {
+template <int batch, class Value> __device__ LaneSum sum_slice(const Arguments<Value> &a, std::int32_t i, int lane, bool part) {
   const int4 words = __ldg(reinterpret_cast<const int4 *>(a.view.slices + i));
   Slice      slice;
   memcpy(&slice, &words, sizeof slice);
@@ -278,7 +253,7 @@ __device__ LaneSum sum_slice(const Arguments<Value> &a, std::int32_t i, int lane
   const std::uint8_t *columns = a.view.columns + static_cast<std::int64_t>(slice.columns) * column_unit;
   const Value        *values = a.values + static_cast<std::int64_t>(slice.values) * slice_rows;
   const auto          add = [&](const auto &coded) {
-    return add_steps<batch, ahead>(Steps<std::decay_t<decltype(coded)>, Value>{values, coded, slice.steps, lane, once()}, a.x);
+    return add_steps<batch>(Steps<std::decay_t<decltype(coded)>, Value>{values, coded, slice.steps, lane, once()}, a.x);
   };
   double sum;
   if (slice.coding == Coding::narrow)
