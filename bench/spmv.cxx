@@ -4,7 +4,9 @@ static char help[] =
   "algorithm on a device, PETSc's aij on the host. Each product is checked first; the exit status is 0 only when all are "
   "right.\n\n"
   "  -cases a,b,...     matrices (default all; -list names them)   -mat FILE   a file instead: .mtx, .mtx.gz or PETSc binary\n"
-  "  -kernels a,b,...   kernels by name (default all that can run)  -variants   also csr/cuda_core with other tuning choices\n"
+  "  -kernels a,b,...   kernels by name (default all that can run)  -variants   also other tuning choices of csr and "
+  "fragments\n"
+  "  -mma               also kernels on tensor cores by every instruction (default: as they choose)\n"
   "  -host              host kernels on one thread\n"
   "  -repeats N         timed rounds (30; on the host 7)            -batch N    products in a timed stretch (1; small: 20)\n"
   "  -quick             small sizes, to test the benchmark itself   -list       the names of cases and kernels\n"
@@ -40,13 +42,14 @@ PetscErrorCode ReadOptions(int argc, char **argv, Options *o) {
   PetscCall(ReadText("-mat", &o->mat));
   PetscCall(ReadList("-kernels", &o->measure.kernels));
   PetscCall(ReadFlag("-variants", &o->measure.variants));
+  PetscCall(ReadFlag("-mma", &o->measure.mma));
   PetscCall(ReadFlag("-host", &o->host));
   PetscCall(ReadFlag("-quick", &o->quick));
   PetscCall(ReadFlag("-list", &o->list));
   PetscCall(ReadCount("-repeats", &o->measure.repeats));
   PetscCall(ReadCount("-batch", &o->measure.batch));
   PetscCall(ReadProvenance(argc, argv, &o->provenance));
-  PetscCall(RefuseUnread("-cases, -mat, -kernels, -variants, -host, -quick, -list, -repeats, -batch, -output, -git_sha, "
+  PetscCall(RefuseUnread("-cases, -mat, -kernels, -variants, -mma, -host, -quick, -list, -repeats, -batch, -output, -git_sha, "
                          "-git_dirty"));
   PetscCheck(o->mat.empty() || o->cases.empty(), PETSC_COMM_SELF, PETSC_ERR_USER_INPUT, "give one of -mat and -cases");
   o->list = o->list || help_given;

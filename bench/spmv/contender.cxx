@@ -61,39 +61,55 @@ private:
 
 } // namespace
 
-std::vector<Contender> kernel_contenders(Bench &bench, [[maybe_unused]] bool variants) {
+namespace {
+
+std::unique_ptr<Runner> make_runner(Executor &executor, const Kernel &kernel, std::unique_ptr<Format> format) {
+  return std::make_unique<KernelRunner>(executor, kernel, std::move(format));
+}
+
+#ifdef TCBOUND_HAVE_CUDA
+
+// A kernel on tensor cores with every instruction.
+void add_instructions(Bench &bench, const Kernel &kernel, std::vector<Contender> &all) {
+  Executor &e = bench.executor;
+  for (const MmaShapeFacts &shape : mma_shapes) {
+    Problem problem = bench.problem;
+    problem.mma = shape.shape;
+    all.push_back({kernel.name() + ":" + shape.name, false, kernel.check(e.device(), problem),
+                   [&e, &kernel, problem] { return make_runner(e, kernel, kernel.build(e, problem)); }});
+  }
+}
+
+// A kernel with every tuning choice that is laid open.
+void add_variants(Bench &bench, const Kernel &kernel, std::vector<Contender> &all) {
+  Executor &e = bench.executor;
+  if (kernel.name() == "spmv/csr/cuda_core")
+    for (const csr::CudaCoreVariant &v : csr::cuda_core_variants())
+      all.push_back({kernel.name() + ":" + v.name, false, "", [&bench, &e, &kernel, &v] {
+                       return make_runner(e, kernel, csr::build_cuda_core(e, bench.problem.csr, v.config));
+                     }});
+  if (kernel.name() == "spmv/fragments/cuda_core")
+    for (const fragments::Variant &v : fragments::variants())
+      all.push_back({kernel.name() + ":" + v.name, false, "", [&bench, &e, &kernel, &v] {
+                       return make_runner(e, kernel, fragments::build(e, bench.problem.csr, MmaShape::automatic, v.config));
+                     }});
+}
+
+#endif
+
+} // namespace
+
+std::vector<Contender> kernel_contenders(Bench &bench, [[maybe_unused]] bool variants, [[maybe_unused]] bool mma) {
   std::vector<Contender> all;
   Executor              &executor = bench.executor;
   for (const Kernel *kernel : all_kernels()) {
     if (kernel->op() != "spmv" || kernel->space() != executor.space()) continue;
     all.push_back({kernel->name(), false, kernel->check(executor.device(), bench.problem), [&bench, &executor, kernel] {
-                     return std::make_unique<KernelRunner>(executor, *kernel, kernel->build(executor, bench.problem));
+                     return make_runner(executor, *kernel, kernel->build(executor, bench.problem));
                    }});
 #ifdef TCBOUND_HAVE_CUDA
-    // Tensor cores by every instruction; without an order, the kernel has chosen one above.
-    for (const MmaShapeFacts &shape : mma_shapes) {
-      if (kernel->backend() != "tensor_core") break;
-      Problem problem = bench.problem;
-      problem.mma = shape.shape;
-      all.push_back(
-        {kernel->name() + ":" + shape.name, false, kernel->check(executor.device(), problem), [&executor, kernel, problem] {
-           return std::make_unique<KernelRunner>(executor, *kernel, kernel->build(executor, problem));
-         }});
-    }
-    if (variants && kernel->format() == "fragments")
-      for (const fragments::Variant &variant : fragments::variants()) {
-        const MmaShape mma = kernel->backend() == "tensor_core" ? MmaShape::m8n8k4 : MmaShape::automatic;
-        all.push_back({kernel->name() + ":" + variant.name, false, "", [&bench, &executor, kernel, &variant, mma] {
-                         return std::make_unique<KernelRunner>(
-                           executor, *kernel, fragments::build(executor, bench.problem.csr, mma, variant.config));
-                       }});
-      }
-    if (!variants || kernel->name() != "spmv/csr/cuda_core") continue;
-    for (const csr::CudaCoreVariant &variant : csr::cuda_core_variants())
-      all.push_back({kernel->name() + ":" + variant.name, false, "", [&bench, &executor, kernel, &variant] {
-                       return std::make_unique<KernelRunner>(executor, *kernel,
-                                                             csr::build_cuda_core(executor, bench.problem.csr, variant.config));
-                     }});
+    if (mma && kernel->backend() == "tensor_core") add_instructions(bench, *kernel, all);
+    if (variants) add_variants(bench, *kernel, all);
 #endif
   }
   return all;
