@@ -42,9 +42,11 @@ inline void leave_out_tensor_twins(std::vector<Candidate> &candidates) {
                    candidates.end());
 }
 
-// Whether a format that turned out to take `built` should give way to the next candidate.
+// Whether a format that turned out to take `built` should give way to the next candidate: that one may turn out to take more than
+// it promises, so it must promise to move 2 % less.
 inline bool gives_way(const Candidate &candidate, const Work &built, const Candidate &next) {
-  return candidate.kernel->space() == next.kernel->space() && next.work.bytes <= built.bytes;
+  return candidate.kernel->space() == next.kernel->space() &&
+         static_cast<double>(next.work.bytes) <= 0.98 * static_cast<double>(built.bytes);
 }
 
 } // namespace tcbound
