@@ -1,13 +1,11 @@
 static char help[] =
   "End to end in PETSc: MatMult and, where the matrix is symmetric and positive definite, an iteration of CG with Jacobi for\n"
-  "aijtcbound's backends, against PETSc's own GPU types.\n\n"
+  "aijtcbound's backends (for the default one also with vectors of type tcbound), against PETSc's own GPU types.\n\n"
   "  -cases a,b,...   matrices of the suite (default poisson7-256, poisson27-160, poisson7-64), or all\n"
   "  -repeats N       timed batches (15)\n"
   "  -quick           small sizes, to test the benchmark itself\n"
   "  -output FILE     append results as JSON lines; -git_sha SHA and -git_dirty go into them\n\n";
 
-#include <petscdevice.h>
-#include <petscksp.h>
 #include <petsctime.h>
 #include <tcbound.h>
 
@@ -15,11 +13,13 @@ static char help[] =
 #include <cstdio>
 
 #include "cases.h"
+#include "cg.h"
 #include "options.h"
 
 namespace {
 
 using tcbound::bench::Line;
+using tcbound::bench::Synchronize;
 
 struct Options {
   std::vector<std::string>   cases = {"poisson7-256", "poisson27-160", "poisson7-64"};
@@ -54,20 +54,6 @@ PetscErrorCode ListTypes(std::vector<Type> *types) {
     const std::string name = names[k]; // spmv/format/backend
     if (BackendOf(name) != "host") types->push_back({"aijtcbound" + name.substr(name.find('/')), MATAIJTCBOUND, name});
   }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-double median(std::vector<double> v) {
-  std::nth_element(v.begin(), v.begin() + v.size() / 2, v.end());
-  return v[v.size() / 2];
-}
-
-PetscErrorCode Synchronize(void) {
-  PetscDeviceContext context;
-
-  PetscFunctionBeginUser;
-  PetscCall(PetscDeviceContextGetCurrentContext(&context));
-  PetscCall(PetscDeviceContextSynchronize(context));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -110,26 +96,19 @@ PetscErrorCode TimeMult(Mat A, Vec x, Vec y, int repeats, double *microseconds) 
     PetscCall(PetscTime(&end));
     times.push_back(1e6 * (end - start) / batch);
   }
-  *microseconds = median(times);
+  *microseconds = tcbound::bench::median(times);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 // The same for one CG iteration: 100 iterations, converged or not.
 PetscErrorCode TimeCG(Mat A, Vec b, Vec x, int repeats, double *microseconds) {
   KSP                 ksp;
-  PC                  pc;
   std::vector<double> times;
   PetscLogDouble      start, end;
   const PetscInt      iterations = 100;
 
   PetscFunctionBeginUser;
-  PetscCall(KSPCreate(PetscObjectComm((PetscObject)A), &ksp));
-  PetscCall(KSPSetType(ksp, KSPCG));
-  PetscCall(KSPGetPC(ksp, &pc));
-  PetscCall(PCSetType(pc, PCJACOBI));
-  PetscCall(KSPSetOperators(ksp, A, A));
-  PetscCall(KSPSetConvergenceTest(ksp, KSPConvergedSkip, NULL, NULL));
-  PetscCall(KSPSetTolerances(ksp, PETSC_CURRENT, PETSC_CURRENT, PETSC_CURRENT, iterations));
+  PetscCall(tcbound::bench::MakeCG(A, iterations, &ksp));
   PetscCall(KSPSolve(ksp, b, x));
   for (int r = 0; r < repeats; r++) {
     PetscCall(Synchronize());
@@ -140,7 +119,7 @@ PetscErrorCode TimeCG(Mat A, Vec b, Vec x, int repeats, double *microseconds) {
     times.push_back(1e6 * (end - start) / iterations);
   }
   PetscCall(KSPDestroy(&ksp));
-  *microseconds = median(times);
+  *microseconds = tcbound::bench::median(times);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -183,10 +162,9 @@ PetscErrorCode Report(const Options &options, std::vector<Line> &lines) {
 
 PetscErrorCode RunType(const tcbound::bench::MatrixCase &one, const Type &type, Mat A, Vec x, Vec y, Vec expected,
                        const Options &options, Line line, std::vector<Line> *lines) {
-  PetscReal      error;
-  PetscInt       rows;
-  const PetscInt vectors_of_cg = 2 * 2 + 1 + 2 * 3 + 3 + 3;
-  Mat            B;
+  PetscReal error;
+  PetscInt  rows;
+  Mat       B;
 
   PetscFunctionBeginUser;
   PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDERR, "%s: %s\n", line.name.c_str(), type.label.c_str()));
@@ -201,14 +179,24 @@ PetscErrorCode RunType(const tcbound::bench::MatrixCase &one, const Type &type, 
   PetscCall(TimeMult(B, x, y, options.repeats, &line.time_us));
   lines->push_back(line);
   if (one.definite) {
-    // PETSc's unfused CG: dot 2 (2 vectors read), norm 1, axpy 2 (2 read, 1 written), aypx 1 (the same), pointwise product 1.
     PetscCall(MatGetSize(B, &rows, nullptr));
-    line.op = "CG+Jacobi iteration";
-    line.bytes += 8 * static_cast<std::int64_t>(rows) * vectors_of_cg;
-    line.useful_flops += static_cast<std::int64_t>(rows) * (2 * 2 + 2 + 2 * 2 + 2 + 1);
+    tcbound::bench::AddCGWork(rows, &line);
     line.repeats = std::min(options.repeats, 5);
     PetscCall(TimeCG(B, expected, y, line.repeats, &line.time_us));
     lines->push_back(line);
+    if (std::string(type.mat_type) == MATAIJTCBOUND && type.kernel.empty()) {
+      Vec b, solution;
+
+      PetscCall(VecDuplicate(expected, &b));
+      PetscCall(VecCopy(expected, b));
+      PetscCall(VecTCBoundConvert(b));
+      PetscCall(VecDuplicate(b, &solution)); // the solver's vectors are its duplicates
+      line.kernel = type.label + ", vectors tcbound";
+      PetscCall(TimeCG(B, b, solution, line.repeats, &line.time_us));
+      lines->push_back(line);
+      PetscCall(VecDestroy(&b));
+      PetscCall(VecDestroy(&solution));
+    }
   }
   PetscCall(MatDestroy(&B));
   PetscFunctionReturn(PETSC_SUCCESS);

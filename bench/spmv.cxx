@@ -4,10 +4,10 @@ static char help[] =
   "algorithm on a device, PETSc's aij on the host. Each product is checked first; the exit status is 0 only when all are "
   "right.\n\n"
   "  -cases a,b,...     matrices (default all; -list names them)   -mat FILE   a file instead: .mtx, .mtx.gz or PETSc binary\n"
-  "  -kernels a,b,...   kernels by name (default all that can run)  -variants   also other tuning choices of csr and "
-  "fragments\n"
+  "  -kernels a,b,...   kernels by name (default all that can run)  -variants   also kernels with other tuning "
+  "choices\n"
   "  -mma               also kernels on tensor cores by every instruction (default: as they choose)\n"
-  "  -host              host kernels on one thread\n"
+  "  -host              host kernels on one thread                  -columns K  products with K columns at once (1)\n"
   "  -repeats N         timed rounds (30; on the host 7)            -batch N    products in a timed stretch (1; small: 20)\n"
   "  -quick             small sizes, to test the benchmark itself   -list       the names of cases and kernels\n"
   "  -output FILE       append results as JSON lines; -git_sha SHA and -git_dirty go into them\n\n";
@@ -48,9 +48,10 @@ PetscErrorCode ReadOptions(int argc, char **argv, Options *o) {
   PetscCall(ReadFlag("-list", &o->list));
   PetscCall(ReadCount("-repeats", &o->measure.repeats));
   PetscCall(ReadCount("-batch", &o->measure.batch));
+  PetscCall(ReadCount("-columns", &o->measure.columns));
   PetscCall(ReadProvenance(argc, argv, &o->provenance));
-  PetscCall(RefuseUnread("-cases, -mat, -kernels, -variants, -mma, -host, -quick, -list, -repeats, -batch, -output, -git_sha, "
-                         "-git_dirty"));
+  PetscCall(RefuseUnread("-cases, -mat, -kernels, -variants, -mma, -host, -quick, -list, -repeats, -batch, -columns, -output, "
+                         "-git_sha, -git_dirty"));
   PetscCheck(o->mat.empty() || o->cases.empty(), PETSC_COMM_SELF, PETSC_ERR_USER_INPUT, "give one of -mat and -cases");
   o->list = o->list || help_given;
   PetscFunctionReturn(PETSC_SUCCESS);

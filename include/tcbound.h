@@ -5,9 +5,14 @@
 // tcbound: PETSc matrices that move as few bytes as they can and report where each of their kernels stands on the roofline.
 // Real double scalars; PetscInt of either width.
 
-#define MATAIJTCBOUND "aijtcbound"       // seqaijtcbound on one rank, mpiaijtcbound on several
-#define MATSEQAIJTCBOUND "seqaijtcbound" // a MATSEQAIJ whose products run on tcbound's kernels
-#define MATMPIAIJTCBOUND "mpiaijtcbound" // a MATMPIAIJ whose two blocks are MATSEQAIJTCBOUND
+#define MATAIJTCBOUND "aijtcbound"         // seqaijtcbound on one rank, mpiaijtcbound on several
+#define MATSEQAIJTCBOUND "seqaijtcbound"   // a MATSEQAIJ whose products run on tcbound's kernels
+#define MATMPIAIJTCBOUND "mpiaijtcbound"   // a MATMPIAIJ whose two blocks are MATSEQAIJTCBOUND
+#define MATSTENCILTCBOUND "stenciltcbound" // the matrix of a DMDA by its stencil's coefficients, without indices
+
+#define VECTCBOUND "tcbound"       // seqtcbound on one rank, mpitcbound on several
+#define VECSEQTCBOUND "seqtcbound" // a VECSEQCUDA, or a VECSEQ without a device, whose operations run on tcbound's kernels
+#define VECMPITCBOUND "mpitcbound" // the same of VECMPICUDA and VECMPI
 
 // What a matrix really runs and what that costs, summed over its ranks.
 typedef struct {
@@ -35,6 +40,19 @@ PETSC_EXTERN PetscErrorCode MatTCBoundSetBackend(Mat A, const char backend[]);
 // The format for the products that follow: auto, csr, compact, fragments (as -mat_tcbound_format). Logically collective.
 PETSC_EXTERN PetscErrorCode MatTCBoundSetFormat(Mat A, const char format[]);
 
+// Where a vector's operations run: backend auto, host, cuda_core or tensor_core (as -vec_tcbound_backend), and the matrix instruction of
+// tensor_core, auto, m8n8k4, m16n8k4, m16n8k8 or m16n8k16 (as -vec_tcbound_mma). Logically collective.
+PETSC_EXTERN PetscErrorCode VecTCBoundSetBackend(Vec v, const char backend[], const char mma[]);
+
+// The kernel that VecScale() runs on, such as scale/array/cuda_core. Not collective.
+PETSC_EXTERN PetscErrorCode VecTCBoundGetBackend(Vec v, const char *kernel[]);
+
+// Whether a vector's operations are tcbound's (VecGetType() gives the name of PETSc's type beneath). Not collective.
+PETSC_EXTERN PetscErrorCode VecIsTCBound(Vec v, PetscBool *is);
+
+// Gives a vector of PETSc's standard or CUDA type tcbound's operations in place; it keeps its values and ghost points. Collective.
+PETSC_EXTERN PetscErrorCode VecTCBoundConvert(Vec v);
+
 // Names of all kernels of an operation ("spmv") that this build lists, in a fixed order. Not collective.
 PETSC_EXTERN PetscErrorCode TCBoundGetKernels(const char op[], PetscInt *n, const char *const *names[]);
 
@@ -46,6 +64,9 @@ PETSC_EXTERN PetscErrorCode MatTCBoundCheckKernel(Mat A, const char kernel[], Pe
 // (y = q x on arrays several times the last-level cache). Ranks of a host measure at the same time and so share its memory;
 // ranks that share a device take turns and it counts once. Collective; measured at the first call and kept.
 PETSC_EXTERN PetscErrorCode TCBoundGetBandwidth(MPI_Comm comm, PetscMemType memtype, PetscLogDouble *bytes_per_second);
+
+// Switches tcbound's part of -log_view off and on again, for calls that it is not to have. Logically collective.
+PETSC_EXTERN PetscErrorCode TCBoundSetLog(PetscBool log);
 
 // Whether this process can use a CUDA device with tcbound; if not, *why_not (may be NULL) says what is missing. Not collective.
 PETSC_EXTERN PetscErrorCode TCBoundHasDevice(PetscBool *has, const char *why_not[]);

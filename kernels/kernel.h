@@ -21,6 +21,22 @@ struct Product {
   double       *z = nullptr;
 };
 
+// Several products with one matrix: x, y and z stand for matrices of `count` columns, the next column of which starts so many
+// elements after the one before.
+struct Columns {
+  std::int64_t count = 1;
+  std::int64_t x = 0, y = 0, z = 0;
+};
+
+// The product with the columns from column k on.
+inline Product from_column(const Product &product, const Columns &columns, std::int64_t k) {
+  Product from = product;
+  from.x += k * columns.x;
+  if (from.y) from.y += k * columns.y;
+  from.z += k * columns.z;
+  return from;
+}
+
 // A matrix as one executor stores it. Built by Kernel::build from a Problem; a host format may borrow the Problem's arrays,
 // which then must outlive it.
 class Format {
@@ -41,6 +57,11 @@ public:
 
   // Counted from the arrays actually built. accumulate: beta is not 0, so y is read too.
   virtual Work work(bool transpose, bool accumulate) const = 0;
+
+  // The same of products by Kernel::apply_columns().
+  virtual Work work_of_columns(bool transpose, bool accumulate, std::int64_t count) const {
+    return count * work(transpose, accumulate);
+  }
 
   // The shape of the MMA instruction that products of this format run on, such as m16n8k16; empty without tensor cores.
   virtual std::string mma() const { return {}; }
@@ -76,6 +97,9 @@ public:
 
   // In stream order. The first transposed product may build what it needs inside the format.
   virtual void apply(Executor &executor, Format &format, const Product &product) const = 0;
+
+  // The product with each of the columns. Unless a kernel knows better, one after the other, each reading all of the matrix.
+  virtual void apply_columns(Executor &executor, Format &format, const Product &product, const Columns &columns) const;
 
 private:
   std::string op_, format_, backend_, name_;

@@ -1,4 +1,5 @@
 // Takes the place of kernels/cuda/ in a build without a CUDA toolkit.
+#include "counters.h"
 #include "executor.h"
 
 namespace tcbound {
@@ -11,5 +12,11 @@ int cuda_device_count(std::string *why_not) {
 std::unique_ptr<Executor> make_cuda_executor(int) {
   throw Error(ErrorCode::unsupported, "this library was built without CUDA");
 }
+
+std::unique_ptr<Counters> make_cuda_counters(Executor &) {
+  throw Error(ErrorCode::unsupported, "this library was built without CUDA");
+}
+
+CounterPlan plan_counters(const std::string &) { throw Error(ErrorCode::unsupported, "this library was built without CUDA"); }
 
 } // namespace tcbound

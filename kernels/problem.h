@@ -28,15 +28,19 @@ struct CsrView {
   MemorySpace   space = MemorySpace::host;
 };
 
+namespace grid {
+struct Stencil; // stencil/grid/stencil.h
+}
+
 // The FP64 matrix instructions (PTX: mma.sync). `automatic` leaves the choice to the kernel.
 enum class MmaShape { automatic, m8n8k4, m16n8k4, m16n8k8, m16n8k16 };
 
-// What a kernel is asked to work on. One member per operation: SpMV uses csr, kernels of vectors use length.
+// What a kernel is asked to work on. One member per operation: SpMV uses csr, stencil/grid the stencil (borrowed, on the host).
 struct Problem {
-  CsrView      csr;
-  std::int64_t length = 0;          // of each vector
-  bool         reproducible = true; // only algorithms that give the same bits in every run
-  MmaShape     mma = MmaShape::automatic;
+  CsrView              csr;
+  const grid::Stencil *stencil = nullptr;
+  bool                 reproducible = true; // only algorithms that give the same bits in every run
+  MmaShape             mma = MmaShape::automatic;
 };
 
 } // namespace tcbound

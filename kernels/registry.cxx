@@ -54,6 +54,10 @@ constexpr bool built([[maybe_unused]] std::string_view backend) {
 
 } // namespace
 
+void Kernel::apply_columns(Executor &executor, Format &format, const Product &product, const Columns &columns) const {
+  for (std::int64_t k = 0; k < columns.count; ++k) apply(executor, format, from_column(product, columns, k));
+}
+
 const std::vector<const Kernel *> &all_kernels() {
   static const std::vector<const Kernel *> kernels = {
 #define TCBOUND_KERNEL(op, format, backend) row_##op##_##format##_##backend<built(#backend)>(),

@@ -18,4 +18,9 @@ struct Work {
   }
 };
 
+inline Work operator*(std::int64_t times, const Work &work) {
+  return {times * work.useful_flops, times * work.issued_flops, times * work.bytes, times * work.compulsory_bytes,
+          times * work.padded_flops};
+}
+
 } // namespace tcbound

@@ -10,6 +10,7 @@
 
 #include "log/log.h"
 #include "mat/aijtcbound.h"
+#include "vec/vectcbound.h"
 
 #if PetscDefined(USE_COMPLEX) || !PetscDefined(USE_REAL_DOUBLE)
 #error "tcbound needs a PETSc with real double scalars"
@@ -176,7 +177,7 @@ static PetscErrorCode TCBoundFinalize(void) {
 }
 
 /*@C
-  TCBoundInitialize - Registers tcbound's matrix types, its solver types and its log
+  TCBoundInitialize - Registers tcbound's matrix and vector types, its solver types and its log
 
   Collective on `PETSC_COMM_WORLD`
 
@@ -194,6 +195,7 @@ PetscErrorCode TCBoundInitialize(void) {
   PetscCall(PetscRegisterFinalize(TCBoundFinalize)); // finalizers run last in, first out: the log's before this one
   PetscCall(TCBoundLogInitialize());
   PetscCall(MatTCBoundRegisterAll());
+  PetscCall(VecTCBoundRegisterAll());
   initialized = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

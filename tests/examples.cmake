@@ -10,6 +10,12 @@ if(TARGET examples_compare_test)
   endforeach()
   target_link_libraries(examples_compare_test PRIVATE compare_files ZLIB::ZLIB)
 endif()
+# A plain PETSc program that loads the plugin; the log is the plugin's.
+add_test(NAME examples_poisson COMMAND ${MPIEXEC_EXECUTABLE} --oversubscribe -n 2 $<TARGET_FILE:poisson> -n 20 -variable
+  -ksp_type cg -pc_type jacobi -ksp_rtol 1e-10 -dll_append $<TARGET_FILE:tcbound> -dm_mat_type aijtcbound -mat_tcbound_backend host
+  -mat_tcbound_compare -log_view)
+set_tests_properties(examples_poisson PROPERTIES LABELS cpu PROCESSORS 2 TIMEOUT 300 ENVIRONMENT "${TCBOUND_TEST_ENVIRONMENT}"
+  PASS_REGULAR_EXPRESSION "20.3 points: [0-9]+ iterations .CONVERGED_RTOL., .b - A x. / .b. = [0-9.]+e-1[0-9].*tcbound: roofline of each kernel")
 foreach(n 1 2 3)
   if(n EQUAL 1)
     set(suffix "")

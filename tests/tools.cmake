@@ -1,7 +1,9 @@
 # Scripts of tools/. The pictures need matplotlib; without it the test says so and is skipped.
 find_package(Python3 COMPONENTS Interpreter)
 if(Python3_FOUND)
-  add_test(NAME tools_roofline_plot COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/tools/roofline_plot_test
-    ${PROJECT_SOURCE_DIR}/tools/roofline_plot)
-  set_tests_properties(tools_roofline_plot PROPERTIES LABELS cpu TIMEOUT 300 SKIP_RETURN_CODE 77)
+  foreach(plot roofline_plot scale_plot)
+    add_test(NAME tools_${plot} COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/tools/${plot}_test
+      ${PROJECT_SOURCE_DIR}/tools/${plot})
+    set_tests_properties(tools_${plot} PROPERTIES LABELS cpu TIMEOUT 300 SKIP_RETURN_CODE 77)
+  endforeach()
 endif()

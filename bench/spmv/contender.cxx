@@ -8,13 +8,14 @@
 #ifdef TCBOUND_HAVE_CUDA
 #include "spmv/csr/cuda_core_tuning.h"
 #include "spmv/fragments/tuning.h"
+#include "spmv/sell/cuda_core_tuning.h"
 #endif
 
 namespace tcbound::bench {
 
-Bench::Bench(const Matrix &a, Executor &e)
-  : matrix(a), executor(e), x(e, a.columns_count), z(e, a.rows), offsets(e, a.rows + 1), columns(e, a.nonzeros()),
-    values(e, a.nonzeros()), doubled(e, a.nonzeros()) {
+Bench::Bench(const Matrix &a, Executor &e, std::int64_t n)
+  : matrix(a), executor(e), count(n), x(e, n * a.columns_count), z(e, n * a.rows), offsets(e, a.rows + 1),
+    columns(e, a.nonzeros()), values(e, a.nonzeros()), doubled(e, a.nonzeros()) {
   Numbers<double> twice(a.values.size());
   parallel_for(a.nonzeros(), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t k = begin; k < end; ++k) twice[k] = 2.0 * a.values[k];
@@ -34,8 +35,9 @@ namespace {
 
 class KernelRunner final : public Runner {
 public:
-  KernelRunner(Executor &executor, const Kernel &kernel, std::unique_ptr<Format> format)
-    : executor_(executor), kernel_(kernel), format_(std::move(format)) {
+  KernelRunner(const Bench &bench, const Kernel &kernel, std::unique_ptr<Format> format)
+    : executor_(bench.executor), kernel_(kernel),
+      format_(std::move(format)), columns_{bench.count, bench.matrix.columns_count, 0, bench.matrix.rows} {
     format_->prepare(executor_, false);
     executor_.synchronize();
   }
@@ -44,58 +46,24 @@ public:
     Product product;
     product.x = x;
     product.z = z;
-    kernel_.apply(executor_, *format_, product);
+    if (columns_.count == 1)
+      kernel_.apply(executor_, *format_, product);
+    else
+      kernel_.apply_columns(executor_, *format_, product, columns_);
   }
   bool refill(const double *values) override {
     format_->refill(executor_, values, executor_.space());
     return true;
   }
-  Work         work() const override { return format_->work(false, false); }
+  Work         work() const override { return format_->work_of_columns(false, false, columns_.count); }
   std::int64_t stored_bytes() const override { return format_->stored_bytes(); }
 
 private:
   Executor               &executor_;
   const Kernel           &kernel_;
   std::unique_ptr<Format> format_;
+  Columns                 columns_;
 };
-
-} // namespace
-
-namespace {
-
-std::unique_ptr<Runner> make_runner(Executor &executor, const Kernel &kernel, std::unique_ptr<Format> format) {
-  return std::make_unique<KernelRunner>(executor, kernel, std::move(format));
-}
-
-#ifdef TCBOUND_HAVE_CUDA
-
-// A kernel on tensor cores with every instruction.
-void add_instructions(Bench &bench, const Kernel &kernel, std::vector<Contender> &all) {
-  Executor &e = bench.executor;
-  for (const MmaShapeFacts &shape : mma_shapes) {
-    Problem problem = bench.problem;
-    problem.mma = shape.shape;
-    all.push_back({kernel.name() + ":" + shape.name, false, kernel.check(e.device(), problem),
-                   [&e, &kernel, problem] { return make_runner(e, kernel, kernel.build(e, problem)); }});
-  }
-}
-
-// A kernel with every tuning choice that is laid open.
-void add_variants(Bench &bench, const Kernel &kernel, std::vector<Contender> &all) {
-  Executor &e = bench.executor;
-  if (kernel.name() == "spmv/csr/cuda_core")
-    for (const csr::CudaCoreVariant &v : csr::cuda_core_variants())
-      all.push_back({kernel.name() + ":" + v.name, false, "", [&bench, &e, &kernel, &v] {
-                       return make_runner(e, kernel, csr::build_cuda_core(e, bench.problem.csr, v.config));
-                     }});
-  if (kernel.name() == "spmv/fragments/cuda_core")
-    for (const fragments::Variant &v : fragments::variants())
-      all.push_back({kernel.name() + ":" + v.name, false, "", [&bench, &e, &kernel, &v] {
-                       return make_runner(e, kernel, fragments::build(e, bench.problem.csr, MmaShape::automatic, v.config));
-                     }});
-}
-
-#endif
 
 } // namespace
 
@@ -105,11 +73,34 @@ std::vector<Contender> kernel_contenders(Bench &bench, [[maybe_unused]] bool var
   for (const Kernel *kernel : all_kernels()) {
     if (kernel->op() != "spmv" || kernel->space() != executor.space()) continue;
     all.push_back({kernel->name(), false, kernel->check(executor.device(), bench.problem), [&bench, &executor, kernel] {
-                     return make_runner(executor, *kernel, kernel->build(executor, bench.problem));
+                     return std::make_unique<KernelRunner>(bench, *kernel, kernel->build(executor, bench.problem));
                    }});
 #ifdef TCBOUND_HAVE_CUDA
-    if (mma && kernel->backend() == "tensor_core") add_instructions(bench, *kernel, all);
-    if (variants) add_variants(bench, *kernel, all);
+    for (const MmaShapeFacts &shape : mma_shapes) {
+      if (!mma || kernel->backend() != "tensor_core") break;
+      Problem problem = bench.problem;
+      problem.mma = shape.shape;
+      all.push_back({kernel->name() + ":" + shape.name, false, kernel->check(executor.device(), problem),
+                     [&bench, &executor, kernel, problem] {
+                       return std::make_unique<KernelRunner>(bench, *kernel, kernel->build(executor, problem));
+                     }});
+    }
+    if (!variants) continue;
+    const auto add_variants = [&](const auto &of, const auto &build) {
+      for (const auto &variant : of)
+        all.push_back({kernel->name() + ":" + variant.name, false, "", [&bench, &executor, kernel, &variant, build] {
+                         return std::make_unique<KernelRunner>(bench, *kernel,
+                                                               build(executor, bench.problem.csr, variant.config));
+                       }});
+    };
+    if (kernel->name() == "spmv/csr/cuda_core") add_variants(csr::cuda_core_variants(), csr::build_cuda_core);
+    if (kernel->name() == "spmv/sell/cuda_core") add_variants(sell::cuda_core_variants(), sell::build_cuda_core);
+    if (kernel->format() == "fragments") {
+      const MmaShape shape = kernel->backend() == "tensor_core" ? MmaShape::m8n8k4 : MmaShape::automatic;
+      add_variants(fragments::variants(), [shape](Executor &e, const CsrView &view, const fragments::Config &config) {
+        return fragments::build(e, view, shape, config);
+      });
+    }
 #endif
   }
   return all;
@@ -162,7 +153,8 @@ private:
 } // namespace
 
 Contender petsc_contender(Bench &bench) {
-  return {"petsc/aij", true, "", [&bench] { return std::make_unique<PetscRunner>(bench.matrix); }};
+  const std::string why_not = bench.count > 1 ? "it is timed with one column only" : "";
+  return {"petsc/aij", true, why_not, [&bench] { return std::make_unique<PetscRunner>(bench.matrix); }};
 }
 
 } // namespace tcbound::bench

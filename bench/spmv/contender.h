@@ -16,7 +16,7 @@ namespace tcbound::bench {
 class Runner {
 public:
   virtual ~Runner() = default;
-  virtual void multiply(const double *x, double *z) = 0; // z = A x in the executor's memory, in stream order
+  virtual void multiply(const double *x, double *z) = 0; // z = A x in the executor's memory, all columns, in stream order
   // New values on the same pattern, also in the executor's memory. False: a baseline that is only measured with what it was
   // built from.
   virtual bool         refill(const double *) { return false; }
@@ -33,7 +33,7 @@ struct Contender {
 
 // One matrix on an executor: on a device it lies there before any format is built from it, as PETSc's would after assembly.
 struct Bench {
-  Bench(const Matrix &a, Executor &e);
+  Bench(const Matrix &a, Executor &e, std::int64_t count);
 
   template <class T, class A> void upload(Array<T> &to, const std::vector<T, A> &from) {
     executor.copy(to.data(), executor.space(), from.data(), MemorySpace::host, from.size() * sizeof(T));
@@ -41,6 +41,7 @@ struct Bench {
 
   const Matrix       &matrix;
   Executor           &executor;
+  std::int64_t        count; // columns of x and z, one after the other
   Array<double>       x, z;
   Array<std::int32_t> offsets, columns;
   Array<double>       values, doubled; // doubled: twice the values, to refill with

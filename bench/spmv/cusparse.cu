@@ -1,4 +1,4 @@
-// The baselines: every way in which cuSPARSE multiplies such a matrix with a vector.
+// The baselines: every way in which cuSPARSE multiplies such a matrix with a vector or with columns of CSR.
 #include <algorithm>
 #include <limits>
 
@@ -16,6 +16,7 @@ struct Destroy {
   void operator()(cusparseContext *handle) const { cusparseDestroy(handle); }
   void operator()(cusparseSpMatDescr *matrix) const { cusparseDestroySpMat(matrix); }
   void operator()(cusparseDnVecDescr *vector) const { cusparseDestroyDnVec(vector); }
+  void operator()(cusparseDnMatDescr *matrix) const { cusparseDestroyDnMat(matrix); }
 };
 template <class T> using Owned = std::unique_ptr<T, Destroy>;
 
@@ -93,6 +94,64 @@ public:
     const Matrix &a = bench_.matrix;
     return csr::count_work({a.rows, a.columns_count, a.nonzeros(), 4, 4}, false, false, 0);
   }
+};
+
+// Several columns at once, which lie one after the other.
+class ColumnsRunner final : public Runner {
+public:
+  ColumnsRunner(Bench &bench, cusparseSpMMAlg_t algorithm) : bench_(bench), algorithm_(algorithm) {
+    const Matrix    &a = bench.matrix;
+    const double     one = 1.0, zero = 0.0;
+    std::size_t      bytes = 0;
+    cusparseHandle_t handle = nullptr;
+    TCBOUND_CUSPARSE(cusparseCreate(&handle));
+    handle_.reset(handle);
+    TCBOUND_CUSPARSE(cusparseSetStream(handle, stream_of(bench.executor)));
+    cusparseSpMatDescr_t matrix = nullptr;
+    TCBOUND_CUSPARSE(cusparseCreateCsr(&matrix, a.rows, a.columns_count, a.nonzeros(), bench.offsets.data(),
+                                       bench.columns.data(), bench.values.data(), CUSPARSE_INDEX_32I, CUSPARSE_INDEX_32I,
+                                       CUSPARSE_INDEX_BASE_ZERO, CUDA_R_64F));
+    matrix_.reset(matrix);
+    x_ = make_columns(a.columns_count, bench.count, bench.x);
+    z_ = make_columns(a.rows, bench.count, bench.z);
+    TCBOUND_CUSPARSE(
+      cusparseSpMM_bufferSize(handle, plain, plain, &one, matrix, x_.get(), &zero, z_.get(), CUDA_R_64F, algorithm, &bytes));
+    buffer_ = Array<char>(bench.executor, static_cast<std::int64_t>(std::max<std::size_t>(bytes, 1)));
+    TCBOUND_CUSPARSE(cusparseSpMM_preprocess(handle, plain, plain, &one, matrix, x_.get(), &zero, z_.get(), CUDA_R_64F,
+                                             algorithm, buffer_.data()));
+    bench.executor.synchronize();
+  }
+
+  void multiply(const double *x, double *z) override {
+    const double one = 1.0, zero = 0.0;
+    TCBOUND_CUSPARSE(cusparseDnMatSetValues(x_.get(), const_cast<double *>(x)));
+    TCBOUND_CUSPARSE(cusparseDnMatSetValues(z_.get(), z));
+    TCBOUND_CUSPARSE(cusparseSpMM(handle_.get(), plain, plain, &one, matrix_.get(), x_.get(), &zero, z_.get(), CUDA_R_64F,
+                                  algorithm_, buffer_.data()));
+  }
+  Work work() const override {
+    const Matrix   &a = bench_.matrix;
+    const csr::Size size = {a.rows, a.columns_count, a.nonzeros(), 4, 4};
+    return csr::count_work_of_columns(csr::count_work(size, false, false, 0), csr::vector_bytes(size, false, false),
+                                      bench_.count, 1);
+  }
+  std::int64_t stored_bytes() const override { return buffer_.bytes(); }
+
+private:
+  static constexpr cusparseOperation_t plain = CUSPARSE_OPERATION_NON_TRANSPOSE;
+
+  static Owned<cusparseDnMatDescr> make_columns(std::int64_t rows, std::int64_t count, Array<double> &values) {
+    cusparseDnMatDescr_t matrix = nullptr;
+    TCBOUND_CUSPARSE(cusparseCreateDnMat(&matrix, rows, count, rows, values.data(), CUDA_R_64F, CUSPARSE_ORDER_COL));
+    return Owned<cusparseDnMatDescr>(matrix);
+  }
+
+  Bench                    &bench_;
+  cusparseSpMMAlg_t         algorithm_;
+  Owned<cusparseContext>    handle_;
+  Owned<cusparseDnMatDescr> x_, z_;
+  Owned<cusparseSpMatDescr> matrix_;
+  Array<char>               buffer_;
 };
 
 constexpr int slice = 32; // rows
@@ -236,7 +295,16 @@ private:
 
 std::vector<Contender> cusparse_contenders(Bench &bench, [[maybe_unused]] int block) {
   std::vector<Contender> all;
-  const auto             add_csr = [&](const char *name, cusparseSpMVAlg_t algorithm) {
+  const auto             add_columns = [&](const char *name, cusparseSpMMAlg_t algorithm) {
+    all.push_back({name, true, "", [&bench, algorithm] { return std::make_unique<ColumnsRunner>(bench, algorithm); }});
+  };
+  if (bench.count > 1) {
+    add_columns("cusparse/csr/spmm-alg1", CUSPARSE_SPMM_CSR_ALG1);
+    add_columns("cusparse/csr/spmm-alg2", CUSPARSE_SPMM_CSR_ALG2);
+    add_columns("cusparse/csr/spmm-alg3", CUSPARSE_SPMM_CSR_ALG3);
+    return all;
+  }
+  const auto add_csr = [&](const char *name, cusparseSpMVAlg_t algorithm) {
     all.push_back({name, true, "", [&bench, algorithm] { return std::make_unique<CsrRunner>(bench, algorithm); }});
   };
   add_csr("cusparse/csr/alg1", CUSPARSE_SPMV_CSR_ALG1);

@@ -23,17 +23,19 @@ double seconds_of(const std::function<void()> &work) {
 // within n units of rounding of the exact one, relative to the sum of magnitudes (Higham, Accuracy and Stability, 3.1).
 class Reference {
 public:
-  Reference(const Matrix &a, const std::vector<double> &x)
-    : expected_(static_cast<std::size_t>(a.rows)), tolerance_(expected_.size()) {
-    parallel_for(a.rows, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) {
-        double sum = 0.0, size = 0.0;
+  Reference(const Matrix &a, const std::vector<double> &x, int count)
+    : expected_(static_cast<std::size_t>(a.rows * count)), tolerance_(expected_.size()) {
+    parallel_for(a.rows * count, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t at = begin; at < end; ++at) {
+        const std::int64_t i = at % a.rows;
+        const double      *column = x.data() + at / a.rows * a.columns_count;
+        double             sum = 0.0, size = 0.0;
         for (std::int32_t k = a.offsets[i]; k < a.offsets[i + 1]; ++k) {
-          sum += a.values[k] * x[a.columns[k]];
-          size += std::abs(a.values[k] * x[a.columns[k]]);
+          sum += a.values[k] * column[a.columns[k]];
+          size += std::abs(a.values[k] * column[a.columns[k]]);
         }
-        expected_[i] = sum;
-        tolerance_[i] = 2.0 * 0x1p-53 * (a.offsets[i + 1] - a.offsets[i] + 2) * size;
+        expected_[at] = sum;
+        tolerance_[at] = 2.0 * 0x1p-53 * (a.offsets[i + 1] - a.offsets[i] + 2) * size;
       }
     });
   }
@@ -159,15 +161,16 @@ const Outcome *CaseResult::best(bool baseline) const {
 CaseResult measure(const MatrixCase &one, const Matrix &matrix, Executor &executor, const MeasureOptions &options,
                    Progress &progress) {
   CaseResult                result;
-  const std::vector<double> x = random_vector(matrix.columns_count, 1);
+  const std::vector<double> x = random_vector(options.columns * matrix.columns_count, 1);
+  result.count = options.columns;
   result.name = matrix.name;
   result.rows = matrix.rows;
   result.columns = matrix.columns_count;
   result.nonzeros = matrix.nonzeros();
   choose_repeats(result, executor.device(), options);
   progress.step(matrix.name + ": the reference and the upload");
-  const Reference    reference(matrix, x);
-  Bench              bench(matrix, executor);
+  const Reference    reference(matrix, x, options.columns);
+  Bench              bench(matrix, executor, options.columns);
   std::vector<Entry> entries;
   bench.upload(bench.x, x);
   for (const Contender &contender : contenders_of(bench, one, options)) {

@@ -8,6 +8,7 @@ namespace tcbound::bench {
 struct MeasureOptions {
   bool                     variants = false, mma = false;
   int                      repeats = 0, batch = 0; // 0: chosen by device and size
+  int                      columns = 1;            // of x and z
   std::vector<std::string> kernels;                // empty: all
 };
 
@@ -25,6 +26,7 @@ struct Outcome {
 struct CaseResult {
   std::string              name;
   std::int64_t             rows = 0, columns = 0, nonzeros = 0;
+  int                      count = 1;     // columns of x and z
   bool                     small = false; // CSR and vectors are under five times the last-level cache
   int                      repeats = 0, batch = 0;
   std::vector<Outcome>     outcomes;

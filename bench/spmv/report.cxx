@@ -8,7 +8,7 @@ namespace {
 
 // Bytes that a product reads for an entry, the vectors left out; plain CSR has 12 and a bit.
 double bytes_per_nonzero(const CaseResult &result, const Outcome &outcome) {
-  const std::int64_t vectors = 8 * (result.rows + result.columns);
+  const std::int64_t vectors = 8 * result.count * (result.rows + result.columns);
   return static_cast<double>(outcome.work.bytes - vectors) / static_cast<double>(std::max<std::int64_t>(result.nonzeros, 1));
 }
 
@@ -29,7 +29,7 @@ double issued_over_useful(const Work &work) {
 Line line_of(const CaseResult &result, const Outcome &outcome, const Device &device, double roof) {
   Line line;
   line.name = result.name;
-  line.op = "spmv";
+  line.op = result.count == 1 ? "spmv" : "spmm of " + std::to_string(result.count) + " columns";
   line.kernel = outcome.name;
   line.device = device.name;
   line.time_us = outcome.time_us;
@@ -81,8 +81,9 @@ void report_case(const CaseResult &result, const Device &device, double roof, co
   std::printf("\n%s: %lld by %lld, %lld nonzeros%s; median of %d rounds\n", result.name.c_str(),
               static_cast<long long>(result.rows), static_cast<long long>(result.columns),
               static_cast<long long>(result.nonzeros), result.small ? ", small" : "", result.repeats);
-  std::printf("%-32s %10s %7s %7s %8s %6s %8s %8s\n", "kernel", "SpMV us", "ratio", "B/nz", "GB/s", "share", "build/SpMV",
-              "refill/SpMV");
+  if (result.count > 1) std::printf("%d columns at once\n", result.count);
+  std::printf("%-32s %10s %7s %7s %8s %6s %8s %8s\n", "kernel", result.count > 1 ? "SpMM us" : "SpMV us", "ratio", "B/nz",
+              "GB/s", "share", "build/SpMV", "refill/SpMV");
   for (const Outcome &outcome : result.outcomes) {
     const Line line = line_of(result, outcome, device, roof);
     std::printf("%-32s %10.2f %7.3f %7.2f %8.1f %6.3f", outcome.name.c_str(), line.time_us, baseline ? line.ratio() : 0.0,

@@ -113,6 +113,7 @@ static PetscErrorCode TCBoundLogFinalize(void) {
   }
   PetscCall(TCBoundLogDrain());
   tcbound_log->queues.clear();
+  tcbound_log->counters.reset();
   for (auto &[key, row] : tcbound_log->rows) {
     (void)key;
     row->open.reset();
@@ -128,15 +129,22 @@ static PetscErrorCode TCBoundLogGetOptions(TCBoundLogState *state) {
 
   PetscFunctionBegin;
   PetscOptionsBegin(PETSC_COMM_WORLD, NULL, "tcbound log options", "TCBoundInitialize");
+  PetscCall(PetscOptionsBool("-tcbound_log", "Time kernels where PETSc logs, and judge them at the end of -log_view",
+                             "TCBoundSetLog", state->enabled, &state->enabled, NULL));
   PetscCall(PetscOptionsString("-tcbound_log_json", "File for the roofline rows as JSON", "TCBoundInitialize", "", json,
                                sizeof(json), &set_json));
   PetscCall(PetscOptionsBool("-tcbound_log_detail", "All columns in the roofline table, which is then wide",
                              "TCBoundInitialize", state->detail, &state->detail, NULL));
+  PetscCall(PetscOptionsBool("-tcbound_counters", "Read the device's hardware counters during one call of each kernel",
+                             "TCBoundInitialize", state->count, &state->count, NULL));
   PetscCall(PetscOptionsString("-tcbound_machine", "File of ceilings that override measured and built-in ones",
                                "TCBoundInitialize", "", machine, sizeof(machine), &set_machine));
   PetscOptionsEnd();
   PetscCheck(!set_json || json[0], PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT, "-tcbound_log_json needs the name of a file");
   PetscCheck(!set_machine || machine[0], PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT, "-tcbound_machine needs the name of a file");
+  PetscCheck(state->enabled || !set_json, PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT, "-tcbound_log_json needs -tcbound_log true");
+  PetscCheck(state->enabled || !state->count, PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT,
+             "-tcbound_counters needs -tcbound_log true");
   // Wrong files fail now rather than after the run.
   if (set_machine) {
     try {

@@ -2,6 +2,7 @@
 #include "logimpl.h"
 
 #include <petsc/private/loghandlerimpl.h>
+#include <tcbound.h>
 
 #include "../tcboundimpl.h"
 
@@ -13,12 +14,34 @@ static const std::size_t TCBOUND_LOG_PENDING = 256;
 PetscErrorCode TCBoundLogActive(PetscBool *active) {
   PetscFunctionBegin;
   *active = PETSC_FALSE;
-  if (!tcbound_log || tcbound_log->closed) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!tcbound_log || tcbound_log->closed || !tcbound_log->enabled) PetscFunctionReturn(PETSC_SUCCESS);
   if (!tcbound_log->json_file.empty()) *active = PETSC_TRUE;
   for (int i = 0; i < PETSC_LOG_HANDLER_MAX; i++) {
     const PetscLogHandler h = PetscLogHandlers[i].handler;
     if (h && TCBoundLogIsHooked(h)) *active = PETSC_TRUE;
   }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  TCBoundSetLog - Switches tcbound's part of the log off and on again
+
+  Logically Collective on `PETSC_COMM_WORLD`
+
+  Input Parameter:
+. log - `PETSC_FALSE` for calls that the log is not to have, such as those of a warm-up
+
+  Options Database Key:
+. -tcbound_log (true|false) - whether there is such a log at all
+
+  Level: intermediate
+
+.seealso: `TCBoundInitialize()`, `PetscLogView()`
+@*/
+PetscErrorCode TCBoundSetLog(PetscBool log) {
+  PetscFunctionBegin;
+  PetscCheck(tcbound_log, PETSC_COMM_SELF, PETSC_ERR_ORDER, "Call TCBoundInitialize() first");
+  tcbound_log->enabled = log;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -105,7 +128,9 @@ PetscErrorCode TCBoundLogBegin(TCBoundLogRow row, tcbound::Executor &executor) {
   PetscFunctionBegin;
   if (!row) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(TCBoundLogActive(&active));
-  if (!active) {
+  row->begun = active;
+  // A clock costs nothing, events on a device do.
+  if (!active || (executor.space() == tcbound::MemorySpace::cuda && !tcbound::CallSample::takes(row->calls))) {
     row->open.reset();
     PetscFunctionReturn(PETSC_SUCCESS);
   }
@@ -124,15 +149,18 @@ PetscErrorCode TCBoundLogBegin(TCBoundLogRow row, tcbound::Executor &executor) {
 
 PetscErrorCode TCBoundLogEnd(TCBoundLogRow row, tcbound::Executor &executor, const tcbound::Work &work) {
   PetscFunctionBegin;
-  if (!row || !row->open) PetscFunctionReturn(PETSC_SUCCESS);
-  TCBoundCallCXX(row->open->end());
-  TCBoundLogQueue &queue = tcbound_log->queues[&executor];
-  queue.pending.push_back({row, std::move(row->open)});
+  if (!row || !row->begun) PetscFunctionReturn(PETSC_SUCCESS);
+  row->begun = false;
+  row->calls++;
   row->bytes += static_cast<double>(work.bytes);
   row->compulsory_bytes += static_cast<double>(work.compulsory_bytes);
   row->useful_flops += static_cast<double>(work.useful_flops);
   row->issued_flops += static_cast<double>(work.issued_flops);
   row->padded_flops += static_cast<double>(work.padded_flops ? work.padded_flops : work.useful_flops);
+  if (!row->open) PetscFunctionReturn(PETSC_SUCCESS);
+  TCBoundCallCXX(row->open->end());
+  TCBoundLogQueue &queue = tcbound_log->queues[&executor];
+  queue.pending.push_back({row, std::move(row->open)});
   if (queue.pending.size() > TCBOUND_LOG_PENDING) PetscCall(TCBoundLogTakeReady(queue));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -2,6 +2,8 @@
 
 #include <petscsys.h>
 
+#include <functional>
+
 #include "../../kernels/kernel.h"
 
 // Collects what each kernel did and prints it at the end of -log_view and into -tcbound_log_json. One row per (event,
@@ -21,10 +23,22 @@ PETSC_INTERN PetscErrorCode TCBoundLogGetRow(const char event[], const char labe
 // The shape of the MMA instruction that the row's kernel runs on (Format::mma()). Not needed without tensor cores.
 PETSC_INTERN PetscErrorCode TCBoundLogSetMMA(TCBoundLogRow row, const char mma[]);
 
-// Around one application of the row's kernel, in stream order; neither waits for the device. A NULL row is not logged. An End
+// Around one application of the row's kernel, in stream order; neither waits for the device. All calls are counted, those on a
+// device timed by samples (samples.h). A NULL row is not logged. An End
 // without an active Begin does nothing, and a Begin whose End never came (an error in between) is forgotten.
 PETSC_INTERN PetscErrorCode TCBoundLogBegin(TCBoundLogRow row, tcbound::Executor &executor);
 PETSC_INTERN PetscErrorCode TCBoundLogEnd(TCBoundLogRow row, tcbound::Executor &executor, const tcbound::Work &work);
+
+// Whether the row's hardware counters are yet to be read (-tcbound_counters; once for each row).
+PETSC_INTERN bool TCBoundLogWantsCount(TCBoundLogRow row);
+// Reads them while `run` does what one call of the row's kernel does, a few times over. That they are missing or forbidden is no
+// error: the log says so.
+PETSC_INTERN PetscErrorCode TCBoundLogCount(TCBoundLogRow row, tcbound::Executor &executor, const tcbound::Work &work,
+                                            const std::function<void()> &run);
+// The same of a product with so many outputs, into scratch memory: one that adds to its own output would add again and again.
+PETSC_INTERN PetscErrorCode TCBoundLogCountProduct(TCBoundLogRow row, tcbound::Executor &executor, const tcbound::Work &work,
+                                                   const tcbound::Product &product, PetscInt outputs,
+                                                   const std::function<void(const tcbound::Product &)> &run);
 
 // PETSc's energy log ("-log_view_gpu_energy" or "..._meter") around one application of the row's kernel: brackets
 // TCBoundLogBegin/End, and nothing where PETSc logs no energy. Its meter waits for the device.

@@ -5,10 +5,12 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <tuple>
 #include <vector>
 
+#include "../../kernels/counters.h"
 #include "log.h"
 #include "report.h"
 #include "samples.h"
@@ -17,12 +19,19 @@ struct _n_TCBoundLogRow {
   std::string          event, label, kernel, mma;
   tcbound::MemorySpace space = tcbound::MemorySpace::host;
   // Of all calls ended, where samples lack those still pending.
-  double bytes = 0, compulsory_bytes = 0, useful_flops = 0, issued_flops = 0, padded_flops = 0;
-  double joules = 0, joules_calls = 0, joules_before = 0; // as PETSc logs energy, of how many calls; at the last Begin
+  double       bytes = 0, compulsory_bytes = 0, useful_flops = 0, issued_flops = 0, padded_flops = 0;
+  double       joules = 0, joules_calls = 0, joules_before = 0; // as PETSc logs energy, of how many calls; at the last Begin
+  std::int64_t calls = 0; // ended; samples has those that were timed and whose time is known
   tcbound::Samples samples;
 
   bool                               extra = false; // calls that only -mat_tcbound_compare makes
-  std::unique_ptr<tcbound::Interval> open;          // between Begin and End
+  bool                               begun = false; // between Begin and End,
+  std::unique_ptr<tcbound::Interval> open;          // and what times that call if it is timed
+
+  // Of one call (-tcbound_counters).
+  bool            count_tried = false, counted = false;
+  tcbound::Counts counts;
+  tcbound::Work   counted_work;
 };
 
 // An executor's intervals: in the order of End those that the device may still work on, and those to use again.
@@ -43,9 +52,15 @@ struct TCBoundLogState {
   std::vector<std::string>                         command_line;
   std::string                                      json_file;                            // of -tcbound_log_json, else empty
   std::string                                      machine_file;                         // of -tcbound_machine, else empty
+  PetscBool                                        enabled = PETSC_TRUE;                 // -tcbound_log, TCBoundSetLog()
   PetscBool                                        detail = PETSC_FALSE;                 // -tcbound_log_detail
+  PetscBool                                        count = PETSC_FALSE;                  // -tcbound_counters
   bool                                             calibration_read[2] = {false, false}; // by MemorySpace
   tcbound::ReportCompare                           compare;
+  std::unique_ptr<tcbound::Counters>               counters; // of the device, made at first use
+  PetscBool                                        counters_tried = PETSC_FALSE;
+  std::set<std::string>                            counter_notes; // what they could not do
+  PetscLogDouble                                   counter_seconds = 0;
   PetscBool                                        closed = PETSC_FALSE; // the finalizer ran: numbers only, no executors
 };
 

@@ -77,15 +77,47 @@ static std::map<std::string, const _n_TCBoundLogRow *> TCBoundLogCalledRows() {
   std::map<std::string, const _n_TCBoundLogRow *> called;
   for (const auto &[key, row] : tcbound_log->rows) {
     (void)key;
-    if (row->samples.count()) called[TCBoundLogKey(*row)] = row.get();
+    if (row->calls) called[TCBoundLogKey(*row)] = row.get();
   }
   return called;
 }
 
 // What one rank contributes to a row. A rank without the row is neutral: infinite where the minimum is taken (the maximum of
 // the negated value), zero elsewhere.
-enum { SUM_RANKS, SUM_BYTES, SUM_COMPULSORY, SUM_USEFUL, SUM_ISSUED, SUM_PADDED, SUM_JOULES, SUM_JOULES_RANKS, SUMS };
-enum { MAX_CALLS, MAX_MEDIAN, MAX_TOTAL, MIN_CALLS, MIN_SECONDS, MIN_TOTAL, MAXIMA };
+enum {
+  SUM_RANKS,
+  SUM_BYTES,
+  SUM_COMPULSORY,
+  SUM_USEFUL,
+  SUM_ISSUED,
+  SUM_PADDED,
+  SUM_JOULES,
+  SUM_JOULES_RANKS,
+  SUM_COUNTED_RANKS,
+  SUM_COUNTED_BYTES,
+  SUM_COUNTED_USEFUL,
+  SUM_DRAM_READ,
+  SUM_DRAM_WRITE,
+  SUM_L2,
+  SUM_FMA,
+  SUM_ADD,
+  SUM_MULTIPLY,
+  SUM_MMA,
+  SUM_MMA_FLOPS,
+  SUMS
+};
+enum { MAX_CALLS, MAX_MEDIAN, MAX_TOTAL, MIN_CALLS, MIN_TIMED, MIN_SECONDS, MIN_TOTAL, MAXIMA };
+
+// The counters in the order of SUM_DRAM_READ ...; one that a chip lacks is not a number, and then neither is the sum.
+static constexpr double tcbound::Counts::*counts_in_order[] = {&tcbound::Counts::dram_read_bytes,
+                                                               &tcbound::Counts::dram_write_bytes,
+                                                               &tcbound::Counts::l2_bytes,
+                                                               &tcbound::Counts::fma,
+                                                               &tcbound::Counts::add,
+                                                               &tcbound::Counts::multiply,
+                                                               &tcbound::Counts::mma_instructions,
+                                                               &tcbound::Counts::mma_flops};
+static_assert(SUMS - SUM_DRAM_READ == sizeof(counts_in_order) / sizeof(counts_in_order[0]));
 
 static void TCBoundLogContribute(const _n_TCBoundLogRow *row, double sums[], double maxima[]) {
   std::fill(sums, sums + SUMS, 0.);
@@ -100,10 +132,17 @@ static void TCBoundLogContribute(const _n_TCBoundLogRow *row, double sums[], dou
   sums[SUM_PADDED] = row->padded_flops;
   sums[SUM_JOULES] = row->joules_calls > 0 ? row->joules / row->joules_calls : 0;
   sums[SUM_JOULES_RANKS] = row->joules_calls > 0;
-  maxima[MAX_CALLS] = static_cast<double>(row->samples.count());
+  if (row->counted) {
+    sums[SUM_COUNTED_RANKS] = 1;
+    sums[SUM_COUNTED_BYTES] = static_cast<double>(row->counted_work.bytes);
+    sums[SUM_COUNTED_USEFUL] = static_cast<double>(row->counted_work.useful_flops);
+    for (int c = SUM_DRAM_READ; c < SUMS; c++) sums[c] = row->counts.*counts_in_order[c - SUM_DRAM_READ];
+  }
+  maxima[MAX_CALLS] = static_cast<double>(row->calls);
   maxima[MAX_MEDIAN] = row->samples.median();
-  maxima[MAX_TOTAL] = row->samples.total();
+  maxima[MAX_TOTAL] = row->samples.total(row->calls);
   maxima[MIN_CALLS] = -maxima[MAX_CALLS];
+  maxima[MIN_TIMED] = -static_cast<double>(row->samples.count());
   maxima[MIN_SECONDS] = -row->samples.minimum();
   maxima[MIN_TOTAL] = -maxima[MAX_TOTAL];
 }
@@ -116,10 +155,16 @@ static void TCBoundLogFillRow(const double sums[], const double maxima[], tcboun
   row->issued_flops = sums[SUM_ISSUED];
   row->padded_flops = sums[SUM_PADDED];
   if (sums[SUM_JOULES_RANKS] > 0) row->joules_per_call = sums[SUM_JOULES];
+  row->counted_ranks = sums[SUM_COUNTED_RANKS];
+  row->counted_bytes = sums[SUM_COUNTED_BYTES];
+  row->counted_useful_flops = sums[SUM_COUNTED_USEFUL];
+  for (int c = SUM_DRAM_READ; c < SUMS; c++)
+    row->counts.*counts_in_order[c - SUM_DRAM_READ] = row->counted_ranks > 0 ? sums[c] : tcbound::Counts::unknown;
   row->calls_max = maxima[MAX_CALLS];
   row->seconds_median = maxima[MAX_MEDIAN];
   row->seconds_total_max = maxima[MAX_TOTAL];
   row->calls_min = -maxima[MIN_CALLS];
+  row->calls_timed = -maxima[MIN_TIMED];
   row->seconds_min = -maxima[MIN_SECONDS];
   row->seconds_total_min = -maxima[MIN_TOTAL];
 }
@@ -132,14 +177,23 @@ static PetscErrorCode TCBoundLogReduceCompare(MPI_Comm comm, tcbound::ReportComp
   for (const auto &[key, row] : tcbound_log->rows) {
     (void)key;
     if (!row->extra) continue;
-    sums[0] += static_cast<PetscLogDouble>(row->samples.count());
-    compare->seconds += row->samples.total();
+    sums[0] += static_cast<PetscLogDouble>(row->calls);
+    compare->seconds += row->samples.total(row->calls);
   }
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, sums, 3, MPI_DOUBLE, MPI_SUM, comm));
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &compare->seconds, 1, MPI_DOUBLE, MPI_MAX, comm));
   compare->products = sums[0];
   compare->checks = sums[1];
   compare->alone = sums[2];
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode TCBoundLogReduceCounters(MPI_Comm comm, tcbound::Report *report) {
+  PetscFunctionBegin;
+  report->counter_notes.assign(tcbound_log->counter_notes.begin(), tcbound_log->counter_notes.end());
+  PetscCall(TCBoundLogUnion(comm, &report->counter_notes));
+  report->counter_seconds = tcbound_log->counter_seconds;
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &report->counter_seconds, 1, MPI_DOUBLE, MPI_MAX, comm));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -182,5 +236,6 @@ PetscErrorCode TCBoundLogReduce(MPI_Comm comm, tcbound::Report *report) {
   judge(*report);
   report->detail = tcbound_log->detail;
   PetscCall(TCBoundLogReduceCompare(comm, &report->compare));
+  PetscCall(TCBoundLogReduceCounters(comm, report));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -54,6 +54,14 @@ void add_verdict_fields(const ReportRow &row, std::vector<Field> &fields) {
          number_field("ratio_bytes", v.ratio_bytes),
          number_field("ratio_bandwidth", v.ratio_bandwidth),
          number_field("ratio_arithmetic", v.ratio_arithmetic),
+         number_field("measured_ranks", row.counted_ranks),
+         number_field("measured_dram_read_bytes", row.counts.dram_read_bytes),
+         number_field("measured_dram_write_bytes", row.counts.dram_write_bytes),
+         number_field("measured_bytes_ratio", measured_bytes_ratio(row)),
+         number_field("measured_l2_bytes", row.counts.l2_bytes),
+         number_field("measured_flops", row.counts.flops()),
+         number_field("measured_flops_ratio", measured_flops_ratio(row)),
+         number_field("measured_mma_instructions", row.counts.mma_instructions),
          number_field("joules_per_call", row.joules_per_call),
          number_field("joules_per_useful_gflop", row.joules_per_call / quotient_or_nan(row.useful_flops * 1e-9, row.calls_max)),
          text_field("state", v.judged ? model::words(v.state) : ""),
@@ -71,6 +79,7 @@ std::vector<Field> row_fields(const Report &report, const ReportRow &row) {
     number_field("ranks", row.ranks),
     number_field("calls_min", row.calls_min),
     number_field("calls_max", row.calls_max),
+    number_field("calls_timed", row.calls_timed),
     number_field("seconds_min", row.seconds_min),
     number_field("seconds_median", row.seconds_median),
     number_field("seconds_total_min", row.seconds_total_min),
@@ -126,6 +135,9 @@ std::string format_number(const char *pattern, double value) {
   std::snprintf(buffer, sizeof(buffer), pattern, value);
   return buffer;
 }
+
+double measured_bytes_ratio(const ReportRow &row) { return quotient_or_nan(row.counts.dram_bytes(), row.counted_bytes); }
+double measured_flops_ratio(const ReportRow &row) { return quotient_or_nan(row.counts.flops(), row.counted_useful_flops); }
 
 void judge(Report &report) {
   std::map<std::pair<std::string, std::string>, std::vector<model::KernelRun>> runs;
@@ -216,6 +228,7 @@ std::string report_json(const Report &report, const ReportContext &context) {
       {"checks", report.compare.checks},
       {"alone", report.compare.alone},
       {"seconds", report.compare.seconds}}},
+    {"counters", {{"seconds", report.counter_seconds}, {"notes", report.counter_notes}}},
     {"rows", json::array()},
   };
   for (const auto &[space, machine] : report.machines) document["machines"].push_back(machine_json(space, machine));

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "../../kernels/problem.h"
+#include "../../kernels/counters.h"
 #include "../model/verdict.h"
 
 // What the log prints: plain numbers, already reduced over ranks, and the texts made of them. No PETSc and no MPI here.
@@ -21,13 +21,18 @@ struct ReportRow {
 
   double ranks = 0; // that called the kernel
   double calls_min = 0, calls_max = 0;
-  double seconds_min = 0;                              // the fastest call of all ranks
-  double seconds_median = 0;                           // of a call, on the rank where that is largest
-  double seconds_total_min = 0, seconds_total_max = 0; // of all calls: the fastest and the slowest rank
+  double calls_timed = 0;                              // of the rank that timed fewest
+  double seconds_min = 0;                              // the fastest timed call of all ranks
+  double seconds_median = 0;                           // of a timed call, on the rank where that is largest
+  double seconds_total_min = 0, seconds_total_max = 0; // of all calls: the fastest and the slowest rank; see samples.h
 
   // Sums over calls and ranks.
   double bytes = 0, compulsory_bytes = 0, useful_flops = 0, issued_flops = 0, padded_flops = 0;
   double joules_per_call = std::numeric_limits<double>::quiet_NaN(); // all ranks; NaN where PETSc did not log energy
+
+  // -tcbound_counters: of one call on each of so many ranks, summed; and the work counted for the same calls.
+  double counted_ranks = 0, counted_bytes = 0, counted_useful_flops = 0;
+  Counts counts;
 
   model::Verdict verdict; // filled by judge()
 };
@@ -54,6 +59,8 @@ struct Report {
   std::vector<ReportRow>               rows;
   std::map<MemorySpace, ReportMachine> machines; // of the memories that rows use
   ReportCompare                        compare;
+  std::vector<std::string>             counter_notes;       // what counters could not do, on any rank
+  double                               counter_seconds = 0; // that they took, of the slowest rank
 };
 
 // What the JSON file tells beside the rows.
@@ -75,6 +82,8 @@ std::string report_python(const Report &report); // a list TCBound of dictionari
 std::string report_json(const Report &report, const ReportContext &context);
 
 // For the above.
+double      measured_bytes_ratio(const ReportRow &row); // from and to DRAM, measured over counted
+double      measured_flops_ratio(const ReportRow &row); // measured over useful
 std::string format_number(const char *pattern, double value);
 
 } // namespace tcbound

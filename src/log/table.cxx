@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "../model/roofline.h"
+#include "samples.h"
 
 namespace tcbound {
 
@@ -51,6 +52,7 @@ std::vector<Column> all_columns() {
   return {
     {"Calls", 8, false, [](Row r) { return count(r.calls_max); }},
     number("Ranks", 6, true, "%.0f", [](Row r) { return r.ranks; }),
+    number("Timed", 8, true, "%.0f", [](Row r) { return r.calls_timed; }),
     number("Min[s]", 10, true, "%.3e", [](Row r) { return r.seconds_min; }),
     number("Median[s]", 10, false, "%.3e", [](Row r) { return r.seconds_median; }),
     number("Total[s]", 10, false, "%.3e", [](Row r) { return r.seconds_total_max; }),
@@ -77,6 +79,11 @@ std::vector<Column> all_columns() {
     number("Bytes", 6, true, "%.2f", [](Row r) { return r.verdict.ratio_bytes; }),
     number("Bandw", 6, true, "%.2f", [](Row r) { return r.verdict.ratio_bandwidth; }),
     number("Arith", 6, true, "%.2f", [](Row r) { return r.verdict.ratio_arithmetic; }),
+    number("DRAM MB", 9, true, "%.4g", [](Row r) { return r.counts.dram_bytes() * 1e-6; }),
+    number("/count", 7, true, "%.3f", [](Row r) { return measured_bytes_ratio(r); }),
+    number("L2 MB", 9, true, "%.4g", [](Row r) { return r.counts.l2_bytes * 1e-6; }),
+    number("/useful", 8, true, "%.3f", [](Row r) { return measured_flops_ratio(r); }),
+    number("DMMA", 9, true, "%.4g", [](Row r) { return r.counts.mma_instructions; }),
     number("J/call", 10, true, "%.3e", [](Row r) { return r.joules_per_call; }),
     number("J/GFLOP", 8, true, "%.3g", [](Row r) { return r.joules_per_call / per_call(r, r.useful_flops * 1e-9); }),
   };
@@ -156,6 +163,37 @@ std::string ceiling_line(MemorySpace space, const ReportMachine &m) {
   return wrapped(text + ".", "", "  ");
 }
 
+// What counters measured of one call, on each of its ranks.
+std::string counters_line(const ReportRow &row) {
+  const auto known = [](const char *pattern, double value) {
+    return std::isfinite(value) ? format_number(pattern, value) : std::string("?");
+  };
+  return "measured: " + known("%.4g", row.counts.dram_bytes() * 1e-6) + " MB from and to DRAM, " +
+         known("%.3f", measured_bytes_ratio(row)) + " of those counted; " + known("%.4g", row.counts.l2_bytes * 1e-6) +
+         " MB of L2; " + known("%.3f", measured_flops_ratio(row)) + " of the useful FLOPs; " +
+         known("%.4g", row.counts.mma_instructions) + " DMMA instructions";
+}
+
+// The lines below the ceilings: what the figures above rest on.
+std::string notes(const Report &report) {
+  std::string text;
+  const auto  add = [&](const std::string &words) { text += wrapped(words, "", "  "); };
+  if (std::any_of(report.rows.begin(), report.rows.end(), [](const ReportRow &r) { return r.calls_timed < r.calls_min; }))
+    add("On a device the first " + std::to_string(CallSample::all) + " calls are timed and then one in " +
+        std::to_string(CallSample::one_in) + "; in Total the others count as the mean of those after the first.");
+  if (report.compare.alone > 0)
+    add("-mat_tcbound_compare: no other kernel can run " + count(report.compare.alone) +
+        " matrices or blocks of matrices (all ranks).");
+  if (report.compare.products > 0)
+    add("-mat_tcbound_compare: " + count(report.compare.products) + " extra products and " + count(report.compare.checks) +
+        " comparisons of results took " + format_number("%.3g", report.compare.seconds) + " s of the slowest rank.");
+  if (report.counter_seconds > 0)
+    add("-tcbound_counters: lines with # are of one call, repeated before the kernel's first; this took " +
+        format_number("%.3g", report.counter_seconds) + " s of the slowest rank.");
+  for (const std::string &note : report.counter_notes) add("-tcbound_counters: " + note + ".");
+  return text;
+}
+
 const char legend[] = "Median, Total: device time of a call and of all, slowest rank (Imb: over the fastest's); MB/call, GB/s: "
                       "counted bytes, all ranks.\n"
                       "FLOP/B: useful FLOPs/bytes, below the Ridge memory decides; Roof: share of what is attainable there; "
@@ -185,19 +223,11 @@ std::string report_table(const Report &report) {
     text += name_column(row.kernel, w.kernel);
     for (const Column &c : columns) text += right(c.text(row), c.width);
     text += '\n' + wrapped(row.verdict.words, "  = ", "    ");
+    if (row.counted_ranks > 0) text += wrapped(counters_line(row), "  # ", "    ");
   }
   text += rule + legend;
   for (const auto &[space, machine] : report.machines) text += ceiling_line(space, machine);
-  if (report.compare.alone > 0)
-    text += wrapped("-mat_tcbound_compare: no other kernel can run " + count(report.compare.alone) +
-                      " matrices or blocks of matrices (all ranks).",
-                    "", "  ");
-  if (report.compare.products > 0)
-    text += wrapped("-mat_tcbound_compare: " + count(report.compare.products) + " extra products and " +
-                      count(report.compare.checks) + " comparisons of results took " +
-                      format_number("%.3g", report.compare.seconds) + " s of the slowest rank.",
-                    "", "  ");
-  return text;
+  return text + notes(report);
 }
 
 } // namespace tcbound

@@ -17,6 +17,7 @@
 
 // What the user asked of a matrix; the blocks of a parallel matrix take their parent's.
 struct TCBoundMatSettings {
+  std::string op = "spmv"; // whose kernels: stencil of a stenciltcbound matrix
   std::string backend = "auto";
   std::string format = "auto";
   std::string mma = "auto";      // instruction of kernels on tensor cores
@@ -26,13 +27,29 @@ struct TCBoundMatSettings {
   PetscBool   compare = PETSC_FALSE; // -mat_tcbound_compare
 
   bool operator==(const TCBoundMatSettings &o) const {
-    return backend == o.backend && format == o.format && mma == o.mma && tune == o.tune && tune_seconds == o.tune_seconds &&
-           reproducible == o.reproducible && compare == o.compare;
+    return op == o.op && backend == o.backend && format == o.format && mma == o.mma && tune == o.tune &&
+           tune_seconds == o.tune_seconds && reproducible == o.reproducible && compare == o.compare;
   }
   bool operator!=(const TCBoundMatSettings &o) const { return !(*this == o); }
+
+  // Those of an AIJ copy of a matrix that is none.
+  TCBoundMatSettings for_aij() const {
+    TCBoundMatSettings settings = *this;
+    settings.op = "spmv";
+    settings.format = "auto";
+    return settings;
+  }
 };
 
-enum TCBoundMatOp { TCBOUND_MULT, TCBOUND_MULT_ADD, TCBOUND_MULT_TRANSPOSE, TCBOUND_MULT_TRANSPOSE_ADD, TCBOUND_MAT_OPS };
+enum TCBoundMatOp {
+  TCBOUND_MULT,
+  TCBOUND_MULT_ADD,
+  TCBOUND_MULT_TRANSPOSE,
+  TCBOUND_MULT_TRANSPOSE_ADD,
+  TCBOUND_MULT_DENSE,
+  TCBOUND_TRANSPOSE_MULT_DENSE,
+  TCBOUND_MAT_OPS
+};
 
 // The CSR that a format was built from. Another matrix, pattern state, size or index array means another pattern; another
 // object state or value array means new values. The matrix counts because MatHeaderReplace() hands a format, with its source,
@@ -109,6 +126,7 @@ PETSC_INTERN PetscErrorCode MatSeqAIJTCBoundApplySettings(Mat A, const TCBoundMa
 PETSC_INTERN PetscErrorCode MatMPIAIJTCBoundApplySettings(Mat A, const TCBoundMatSettings &settings);
 PETSC_INTERN PetscErrorCode MatMPIAIJTCBoundAdoptBlocks(Mat A);
 PETSC_INTERN PetscErrorCode MatTCBoundUseDeviceVectors(Mat A, const TCBoundMatSettings &settings);
+PETSC_INTERN PetscErrorCode MatCreateVecs_TCBound(Mat A, Vec *right, Vec *left);
 
 // choose.cxx
 PETSC_INTERN PetscErrorCode MatSeqAIJTCBoundChooseFormat(Mat A, const tcbound::Problem &problem);
@@ -122,9 +140,16 @@ PETSC_INTERN PetscErrorCode MatMultTranspose_SeqAIJTCBound(Mat A, Vec x, Vec y);
 PETSC_INTERN PetscErrorCode MatMultTransposeAdd_SeqAIJTCBound(Mat A, Vec x, Vec y, Vec z);
 PETSC_INTERN PetscErrorCode MatGetDiagonal_SeqAIJTCBound(Mat A, Vec d);
 
+// dense_product.cxx: takes the product if it is one of a seqaijtcbound matrix or its transpose with a dense one.
+PETSC_INTERN PetscErrorCode MatTCBoundDenseProductSetFromOptions(Mat C);
+
 // The row of one of the matrix's kernels in the log, kept in *kept; *row is NULL when no log is wanted.
 PETSC_INTERN PetscErrorCode MatSeqAIJTCBoundGetLogRow(Mat A, TCBoundMatOp op, const tcbound::Kernel &kernel,
                                                       const tcbound::Format &format, TCBoundLogRow *kept, TCBoundLogRow *row);
+
+// With -tcbound_counters, before the first call of that row: repeats the product on the same input into scratch memory.
+PETSC_INTERN PetscErrorCode MatSeqAIJTCBoundCount(Mat A, const tcbound::Kernel &kernel, tcbound::Format &format,
+                                                  const tcbound::Product &product, TCBoundLogRow row);
 
 // compare.cxx: around the matrix's own product, runs the other kernels on the same input (-mat_tcbound_compare). in_place: the
 // product overwrites the vector that it adds to.

@@ -20,30 +20,36 @@ static void Take(Mat_SeqAIJTCBound *t, const tcbound::Candidate &candidate, std:
   t->format = std::move(format);
 }
 
-// The candidates come by what they promise; a format that then turns out to move no fewer bytes than the next one promises gives
-// way to it, as does one that cannot be built for want of memory.
+// The candidates come by what they promise. They are built in turn while the next one promises to cost less than the best so far
+// does; the best is kept. One that finds no memory is left out, unless none on its side did.
 static PetscErrorCode ChooseByModel(Mat A, const std::vector<tcbound::Candidate> &candidates, const tcbound::Problem &problem) {
   Mat_SeqAIJTCBound *t = static_cast<Mat_SeqAIJTCBound *>(A->spptr);
+  double             best = std::numeric_limits<double>::max();
 
   PetscFunctionBegin;
+  t->format.reset();
   for (std::size_t i = 0; i < candidates.size(); i++) {
-    const bool  last = i + 1 == candidates.size() || candidates[i + 1].executor != candidates[i].executor;
-    std::string why_not = "it would move as much";
+    const tcbound::Candidate        &candidate = candidates[i];
+    const bool                       last = i + 1 == candidates.size() || candidates[i + 1].executor != candidate.executor;
+    std::unique_ptr<tcbound::Format> format;
 
-    t->format.reset(); // so that the device never holds two
-    PetscCall(TCBoundUsePetscStream(*candidates[i].executor));
+    if (t->format && (candidate.executor != t->executor || !tcbound::worth_building(candidate, best))) break;
+    PetscCall(TCBoundUsePetscStream(*candidate.executor));
     try {
-      Take(t, candidates[i], Build(candidates[i], problem));
-      if (last || !tcbound::gives_way(candidates[i], t->format->work(false, false), candidates[i + 1])) break;
+      format = Build(candidate, problem);
     } catch (const tcbound::Error &error) {
-      PetscCheck(error.code() == tcbound::ErrorCode::out_of_memory && !last, PETSC_COMM_SELF, TCBoundErrorCode(error), "%s",
-                 error.what());
-      why_not = error.what();
+      PetscCheck(error.code() == tcbound::ErrorCode::out_of_memory && (t->format || !last), PETSC_COMM_SELF,
+                 TCBoundErrorCode(error), "%s", error.what());
+      PetscCall(PetscInfo(A, "%s is left out: %s\n", candidate.kernel->name().c_str(), error.what()));
+      continue;
     } catch (const std::bad_alloc &) {
       SETERRQ(PETSC_COMM_SELF, PETSC_ERR_MEM, "out of host memory");
     }
-    PetscCall(PetscInfo(A, "%s gives way to %s: %s\n", candidates[i].kernel->name().c_str(),
-                        candidates[i + 1].kernel->name().c_str(), why_not.c_str()));
+    const double cost = tcbound::cost(*candidate.kernel, format->work(false, false));
+    PetscCall(PetscInfo(A, "%s costs as much as %g bytes at full bandwidth\n", candidate.kernel->name().c_str(), cost));
+    if (cost >= best) continue;
+    best = cost;
+    Take(t, candidate, std::move(format));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

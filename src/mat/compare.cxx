@@ -72,6 +72,7 @@ static PetscErrorCode RunRival(Mat A, TCBoundMatOp op, const tcbound::Product &o
   product.z = rival.z.data();
   PetscCall(MatSeqAIJTCBoundGetLogRow(A, op, *rival.kernel, *rival.format, &rival.rows[op], &row));
   PetscCall(TCBoundLogSetExtra(row));
+  PetscCall(MatSeqAIJTCBoundCount(A, *rival.kernel, *rival.format, product, row));
   if (row) PetscCall(TCBoundLogBegin(row, *t->executor));
   TCBoundCallCXX(rival.kernel->apply(*t->executor, *rival.format, product));
   if (row) PetscCall(TCBoundLogEnd(row, *t->executor, rival.format->work(product.transpose, product.beta != 0)));

@@ -132,6 +132,8 @@ static PetscErrorCode MatProductSetFromOptions_TCBound(Mat P) {
   PetscErrorCode (*f)(Mat) = NULL;
 
   PetscFunctionBegin;
+  PetscCall(MatTCBoundDenseProductSetFromOptions(P));
+  if (P->ops->productsymbolic) PetscFunctionReturn(PETSC_SUCCESS);
   for (Mat M : mats) {
     if (!M) continue;
     PetscCall(BaseTypeName(M, &type));

@@ -1,9 +1,11 @@
 // Products of seqaijtcbound matrices: keeps the format in step with the CSR, brings vectors to the kernel, runs and logs it.
 #include "aijtcbound.h"
+#include "lease.h"
 
 #include <petscdevice.h>
 
-static const char *const EventNames[TCBOUND_MAT_OPS] = {"MatMult", "MatMultAdd", "MatMultTranspose", "MatMultTrAdd"};
+static const char *const EventNames[TCBOUND_MAT_OPS] = {"MatMult",      "MatMultAdd",    "MatMultTranspose",
+                                                        "MatMultTrAdd", "MatMatMultNum", "MatTrnMatMultNum"};
 
 // The states by which changes of the matrix are noticed. Every product asks, so fields are read directly.
 static PetscErrorCode GetSource(Mat A, TCBoundMatSource *source) {
@@ -78,84 +80,6 @@ PetscErrorCode MatSeqAIJTCBoundUpdate(Mat A) {
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-// How a product uses a vector.
-enum VecUse { VEC_READ, VEC_WRITE, VEC_UPDATE };
-
-// A vector's array in the executor's memory for the time of one product. A host vector given to a device kernel is staged
-// through the matrix's own device buffer.
-struct VecLease {
-  Vec          vec = NULL;
-  VecUse       use = VEC_READ;
-  PetscScalar *array = NULL; // as PETSc gave it
-  double      *data = NULL;  // where the kernel works
-  PetscMemType memtype = PETSC_MEMTYPE_HOST;
-};
-
-static PetscErrorCode LeaseBegin(Mat_SeqAIJTCBound *t, int slot, Vec vec, VecUse use, VecLease *lease) {
-  PetscInt n;
-
-  PetscFunctionBegin;
-  lease->vec = vec;
-  lease->use = use;
-  if (!t->on_device) {
-    if (use == VEC_READ)
-      PetscCall(VecGetArrayRead(vec, const_cast<const PetscScalar **>(&lease->array)));
-    else if (use == VEC_WRITE)
-      PetscCall(VecGetArrayWrite(vec, &lease->array));
-    else
-      PetscCall(VecGetArray(vec, &lease->array));
-    lease->data = lease->array;
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  if (use == VEC_READ)
-    PetscCall(VecGetArrayReadAndMemType(vec, const_cast<const PetscScalar **>(&lease->array), &lease->memtype));
-  else if (use == VEC_WRITE)
-    PetscCall(VecGetArrayWriteAndMemType(vec, &lease->array, &lease->memtype));
-  else
-    PetscCall(VecGetArrayAndMemType(vec, &lease->array, &lease->memtype));
-  lease->data = lease->array;
-  if (PetscMemTypeHost(lease->memtype)) {
-    PetscCall(VecGetLocalSize(vec, &n));
-    TCBoundCallCXX(if (t->staged[slot].size() < n) t->staged[slot] = tcbound::Array<double>(*t->executor, n));
-    lease->data = t->staged[slot].data();
-    if (use != VEC_WRITE && n) {
-      TCBoundCallCXX(t->executor->copy(lease->data, tcbound::MemorySpace::cuda, lease->array, tcbound::MemorySpace::host,
-                                       n * sizeof(double)));
-      PetscCall(PetscLogCpuToGpu(static_cast<PetscLogDouble>(n) * sizeof(PetscScalar)));
-    }
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode LeaseEnd(Mat_SeqAIJTCBound *t, VecLease *lease) {
-  PetscInt n;
-
-  PetscFunctionBegin;
-  if (!t->on_device) {
-    if (lease->use == VEC_READ)
-      PetscCall(VecRestoreArrayRead(lease->vec, const_cast<const PetscScalar **>(&lease->array)));
-    else if (lease->use == VEC_WRITE)
-      PetscCall(VecRestoreArrayWrite(lease->vec, &lease->array));
-    else
-      PetscCall(VecRestoreArray(lease->vec, &lease->array));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  if (PetscMemTypeHost(lease->memtype) && lease->use != VEC_READ) {
-    PetscCall(VecGetLocalSize(lease->vec, &n));
-    if (n)
-      TCBoundCallCXX(t->executor->copy(lease->array, tcbound::MemorySpace::host, lease->data, tcbound::MemorySpace::cuda,
-                                       n * sizeof(double)));
-    if (n) PetscCall(PetscLogGpuToCpu(static_cast<PetscLogDouble>(n) * sizeof(PetscScalar)));
-  }
-  if (lease->use == VEC_READ)
-    PetscCall(VecRestoreArrayReadAndMemType(lease->vec, const_cast<const PetscScalar **>(&lease->array)));
-  else if (lease->use == VEC_WRITE)
-    PetscCall(VecRestoreArrayWriteAndMemType(lease->vec, &lease->array));
-  else
-    PetscCall(VecRestoreArrayAndMemType(lease->vec, &lease->array));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 PetscErrorCode MatSeqAIJTCBoundGetLogRow(Mat A, TCBoundMatOp op, const tcbound::Kernel &kernel, const tcbound::Format &format,
                                          TCBoundLogRow *kept, TCBoundLogRow *row) {
   Mat_SeqAIJTCBound *t = static_cast<Mat_SeqAIJTCBound *>(A->spptr);
@@ -171,6 +95,18 @@ PetscErrorCode MatSeqAIJTCBoundGetLogRow(Mat A, TCBoundMatOp op, const tcbound::
     PetscCall(TCBoundLogSetMMA(*kept, format.mma().c_str()));
   }
   *row = *kept;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatSeqAIJTCBoundCount(Mat A, const tcbound::Kernel &kernel, tcbound::Format &format,
+                                     const tcbound::Product &product, TCBoundLogRow row) {
+  Mat_SeqAIJTCBound *t = static_cast<Mat_SeqAIJTCBound *>(A->spptr);
+
+  PetscFunctionBegin;
+  if (!TCBoundLogWantsCount(row)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(TCBoundLogCountProduct(row, *t->executor, format.work(product.transpose, product.beta != 0), product,
+                                   product.transpose ? A->cmap->n : A->rmap->n,
+                                   [&](const tcbound::Product &repeated) { kernel.apply(*t->executor, format, repeated); }));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -190,7 +126,7 @@ static PetscErrorCode LogFlops(Mat_SeqAIJTCBound *t, bool accumulate) {
 // z = op(A) x + y; y is NULL for a plain product.
 static PetscErrorCode Apply(Mat A, TCBoundMatOp op, Vec x, Vec y, Vec z) {
   Mat_SeqAIJTCBound *t = static_cast<Mat_SeqAIJTCBound *>(A->spptr);
-  VecLease           lx, ly, lz;
+  TCBoundLease       lx, ly, lz;
   TCBoundLogRow      row;
   tcbound::Product   product;
 
@@ -198,9 +134,9 @@ static PetscErrorCode Apply(Mat A, TCBoundMatOp op, Vec x, Vec y, Vec z) {
   PetscCall(MatSeqAIJTCBoundUpdate(A));
   product.transpose = op == TCBOUND_MULT_TRANSPOSE || op == TCBOUND_MULT_TRANSPOSE_ADD;
   TCBoundCallCXX(t->format->prepare(*t->executor, product.transpose));
-  PetscCall(LeaseBegin(t, 0, x, VEC_READ, &lx));
-  if (y && y != z) PetscCall(LeaseBegin(t, 1, y, VEC_READ, &ly));
-  PetscCall(LeaseBegin(t, 2, z, y == z ? VEC_UPDATE : VEC_WRITE, &lz));
+  PetscCall(TCBoundLeaseBegin(*t->executor, &t->staged[0], x, TCBOUND_READ, &lx));
+  if (y && y != z) PetscCall(TCBoundLeaseBegin(*t->executor, &t->staged[1], y, TCBOUND_READ, &ly));
+  PetscCall(TCBoundLeaseBegin(*t->executor, &t->staged[2], z, y == z ? TCBOUND_UPDATE : TCBOUND_WRITE, &lz));
   product.beta = y ? 1.0 : 0.0;
   product.x = lx.data;
   product.y = y == z ? lz.data : ly.data;
@@ -208,6 +144,7 @@ static PetscErrorCode Apply(Mat A, TCBoundMatOp op, Vec x, Vec y, Vec z) {
 
   if (t->settings.compare) PetscCall(MatSeqAIJTCBoundCompareBefore(A, op, product, y && y == z));
   PetscCall(MatSeqAIJTCBoundGetLogRow(A, op, *t->kernel, *t->format, &t->rows[op], &row));
+  PetscCall(MatSeqAIJTCBoundCount(A, *t->kernel, *t->format, product, row));
   if (t->on_device) PetscCall(PetscLogGpuTimeBegin());
   if (t->on_device) PetscCall(TCBoundLogEnergyBegin(row));
   if (row) PetscCall(TCBoundLogBegin(row, *t->executor));
@@ -218,9 +155,9 @@ static PetscErrorCode Apply(Mat A, TCBoundMatOp op, Vec x, Vec y, Vec z) {
   if (t->settings.compare) PetscCall(MatSeqAIJTCBoundCompareAfter(A, op, product));
   PetscCall(LogFlops(t, y != NULL));
 
-  PetscCall(LeaseEnd(t, &lz));
-  if (ly.vec) PetscCall(LeaseEnd(t, &ly));
-  PetscCall(LeaseEnd(t, &lx));
+  PetscCall(TCBoundLeaseEnd(*t->executor, &lz));
+  if (ly.vec) PetscCall(TCBoundLeaseEnd(*t->executor, &ly));
+  PetscCall(TCBoundLeaseEnd(*t->executor, &lx));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -253,7 +190,7 @@ PetscErrorCode MatGetDiagonal_SeqAIJTCBound(Mat A, Vec d) {
   Mat_SeqAIJTCBound *t = static_cast<Mat_SeqAIJTCBound *>(A->spptr);
   PetscBool          mat_bound, vec_bound, use_device, device_vec;
   PetscInt           n;
-  VecLease           lease;
+  TCBoundLease       lease;
 
   PetscFunctionBegin;
   PetscCall(MatBoundToCPU(A, &mat_bound));
@@ -267,8 +204,8 @@ PetscErrorCode MatGetDiagonal_SeqAIJTCBound(Mat A, Vec d) {
   PetscCall(VecGetLocalSize(d, &n));
   PetscCheck(n == A->rmap->n, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ, "Nonconforming matrix and vector");
   PetscCall(MatSeqAIJTCBoundUpdate(A));
-  PetscCall(LeaseBegin(t, 2, d, VEC_WRITE, &lease));
+  PetscCall(TCBoundLeaseBegin(*t->executor, &t->staged[2], d, TCBOUND_WRITE, &lease));
   TCBoundCallCXX(t->format->diagonal(*t->executor, lease.data));
-  PetscCall(LeaseEnd(t, &lease));
+  PetscCall(TCBoundLeaseEnd(*t->executor, &lease));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -1,5 +1,8 @@
 // The type seqaijtcbound: a MATSEQAIJ whose products run on tcbound's kernels.
 #include "aijtcbound.h"
+#include "stenciltcbound.h"
+
+#include "../vec/vectcbound.h"
 
 static struct _MatOps base_ops;
 static PetscBool      base_ops_known = PETSC_FALSE;
@@ -19,6 +22,23 @@ PetscErrorCode MatTCBoundUseDeviceVectors(Mat A, const TCBoundMatSettings &setti
   A->boundtocpu = use || TCBoundMatSettingsNeedDevice(settings) ? PETSC_FALSE : PETSC_TRUE;
 #endif
   PetscCall(MatSetVecType(A, use ? VECCUDA : VECSTANDARD));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+// Vectors of the matrix's vector type; those of PETSc's standard and CUDA types get our operations, in the memory that they are in.
+PetscErrorCode MatCreateVecs_TCBound(Mat A, Vec *right, Vec *left) {
+  PetscBool known;
+
+  PetscFunctionBegin;
+  A->ops->getvecs = NULL; // for PETSc to make them
+  const PetscErrorCode ierr = MatCreateVecs(A, right, left);
+  A->ops->getvecs = MatCreateVecs_TCBound;
+  PetscCall(ierr);
+  for (Vec *v : {right, left}) {
+    if (!v) continue;
+    PetscCall(PetscObjectTypeCompareAny((PetscObject)*v, &known, VECSEQ, VECMPI, VECSEQCUDA, VECMPICUDA, ""));
+    if (known) PetscCall(VecTCBoundAdopt(*v, NULL));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -82,6 +102,7 @@ static void SetOps(MatOps ops, const struct _MatOps *from) {
   ops->destroy = ours ? MatDestroy_SeqAIJTCBound : from->destroy;
   ops->setfromoptions = ours ? MatSetFromOptions_SeqAIJTCBound : from->setfromoptions;
   ops->view = ours ? MatView_SeqAIJTCBound : from->view;
+  ops->getvecs = ours ? MatCreateVecs_TCBound : from->getvecs;
 }
 
 PetscErrorCode MatConvert_SeqAIJTCBound_SeqAIJ(Mat A, MatType, MatReuse reuse, Mat *newmat) {
@@ -135,7 +156,7 @@ PetscErrorCode MatConvert_SeqAIJ_SeqAIJTCBound(Mat A, MatType, MatReuse reuse, M
    Options Database Keys:
 +  -mat_type aijtcbound                                  - this type on one rank, `MATMPIAIJTCBOUND` on several
 .  -mat_tcbound_backend (auto|host|cuda_core|cusparse|tensor_core) - where products run; auto takes a device if there is one
-.  -mat_tcbound_format (auto|csr|compact|fragments)      - how the matrix is stored for products
+.  -mat_tcbound_format (auto|csr|compact|sell|fragments) - how the matrix is stored for products
 .  -mat_tcbound_mma (auto|m8n8k4|m16n8k4|m16n8k8|m16n8k16) - the FP64 matrix instruction of kernels on tensor cores
 .  -mat_tcbound_tune (model|measure)                     - choose among kernels by the bytes they move, or by timing them
 .  -mat_tcbound_tune_seconds s                           - seconds after which measuring tries no further kernel (10)
@@ -171,7 +192,9 @@ PetscErrorCode MatTCBoundRegisterAll(void) {
   PetscCall(MatRegisterRootName(MATAIJTCBOUND, MATSEQAIJTCBOUND, MATMPIAIJTCBOUND));
   PetscCall(MatRegister(MATSEQAIJTCBOUND, MatCreate_SeqAIJTCBound));
   PetscCall(MatRegister(MATMPIAIJTCBOUND, MatCreate_MPIAIJTCBound));
+  PetscCall(MatRegister(MATSTENCILTCBOUND, MatCreate_StencilTCBound));
   PetscCall(MatSeqAIJRegister(MATSEQAIJTCBOUND, MatConvert_SeqAIJ_SeqAIJTCBound));
   PetscCall(MatTCBoundRegisterFactors());
+  PetscCall(MatStencilTCBoundRegisterFactors());
   PetscFunctionReturn(PETSC_SUCCESS);
 }

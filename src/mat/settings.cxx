@@ -6,17 +6,27 @@
 
 #include "../model/names.h"
 
-static std::vector<std::string> Names(const std::string &(tcbound::Kernel::*which)() const) {
+// Of the kernels of an operation; of stencil's only the format that a stenciltcbound matrix has.
+static bool OfType(const TCBoundMatSettings &settings, const tcbound::Kernel &kernel) {
+  return kernel.op() == settings.op && (settings.op != "stencil" || kernel.format() == settings.format);
+}
+
+static std::vector<std::string> Names(const TCBoundMatSettings &settings,
+                                      const std::string &(tcbound::Kernel::*which)() const) {
   std::vector<std::string> names{"auto"};
   for (const tcbound::Kernel *kernel : tcbound::all_kernels()) {
-    if (kernel->op() != "spmv") continue;
+    if (!OfType(settings, *kernel)) continue;
     const std::string &name = (kernel->*which)();
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   }
   return names;
 }
-static std::vector<std::string> Backends() { return Names(&tcbound::Kernel::backend); }
-static std::vector<std::string> Formats() { return Names(&tcbound::Kernel::format); }
+static std::vector<std::string> Backends(const TCBoundMatSettings &settings) {
+  return Names(settings, &tcbound::Kernel::backend);
+}
+static std::vector<std::string> Formats(const TCBoundMatSettings &settings) {
+  return Names(settings, &tcbound::Kernel::format);
+}
 
 static std::vector<std::string> Instructions() {
   std::vector<std::string> names{"auto"};
@@ -36,28 +46,24 @@ static PetscErrorCode SetName(std::string &setting, MPI_Comm comm, const char op
 
 PetscErrorCode TCBoundMatSettingsSetBackend(TCBoundMatSettings &settings, MPI_Comm comm, const char backend[]) {
   PetscFunctionBegin;
-  PetscCall(SetName(settings.backend, comm, "-mat_tcbound_backend", backend, Backends()));
+  PetscCall(SetName(settings.backend, comm, "-mat_tcbound_backend", backend, Backends(settings)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 PetscErrorCode TCBoundMatSettingsSetFormat(TCBoundMatSettings &settings, MPI_Comm comm, const char format[]) {
   PetscFunctionBegin;
-  PetscCall(SetName(settings.format, comm, "-mat_tcbound_format", format, Formats()));
+  PetscCall(SetName(settings.format, comm, "-mat_tcbound_format", format, Formats(settings)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode TCBoundMatSettingsFromOptions(TCBoundMatSettings &settings, Mat A) {
+// The options on how an AIJ matrix is stored and how that is chosen.
+static PetscErrorCode FormatFromOptions(TCBoundMatSettings &settings, Mat A, PetscOptionItems PetscOptionsObject) {
   MPI_Comm  comm = PetscObjectComm((PetscObject)A);
   char      value[64];
   PetscBool set;
 
   PetscFunctionBegin;
-  PetscOptionsBegin(comm, ((PetscObject)A)->prefix, "AIJTCBound matrix options", "Mat");
-  const std::string backends = "Where products run (" + tcbound::join_names(Backends(), "|") + ")";
-  PetscCall(PetscOptionsString("-mat_tcbound_backend", backends.c_str(), "MatTCBoundSetBackend", settings.backend.c_str(),
-                               value, sizeof(value), &set));
-  if (set) PetscCall(TCBoundMatSettingsSetBackend(settings, comm, value));
-  const std::string formats = "How the matrix is stored for products (" + tcbound::join_names(Formats(), "|") + ")";
+  const std::string formats = "How the matrix is stored for products (" + tcbound::join_names(Formats(settings), "|") + ")";
   PetscCall(PetscOptionsString("-mat_tcbound_format", formats.c_str(), "MatTCBoundSetFormat", settings.format.c_str(), value,
                                sizeof(value), &set));
   if (set) PetscCall(TCBoundMatSettingsSetFormat(settings, comm, value));
@@ -79,12 +85,28 @@ PetscErrorCode TCBoundMatSettingsFromOptions(TCBoundMatSettings &settings, Mat A
                              settings.reproducible, &settings.reproducible, NULL));
   PetscCall(PetscOptionsBool("-mat_tcbound_compare", "Also run the other kernels on every product's input, for the log",
                              MATAIJTCBOUND, settings.compare, &settings.compare, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode TCBoundMatSettingsFromOptions(TCBoundMatSettings &settings, Mat A) {
+  MPI_Comm  comm = PetscObjectComm((PetscObject)A);
+  char      value[64];
+  PetscBool set;
+
+  PetscFunctionBegin;
+  PetscOptionsBegin(comm, ((PetscObject)A)->prefix,
+                    settings.op == "spmv" ? "AIJTCBound matrix options" : "StencilTCBound matrix options", "Mat");
+  const std::string backends = "Where products run (" + tcbound::join_names(Backends(settings), "|") + ")";
+  PetscCall(PetscOptionsString("-mat_tcbound_backend", backends.c_str(), "MatTCBoundSetBackend", settings.backend.c_str(),
+                               value, sizeof(value), &set));
+  if (set) PetscCall(TCBoundMatSettingsSetBackend(settings, comm, value));
+  if (settings.op == "spmv") PetscCall(FormatFromOptions(settings, A, PetscOptionsObject));
   PetscOptionsEnd();
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static bool Allows(const TCBoundMatSettings &settings, const tcbound::Kernel &kernel) {
-  return kernel.op() == "spmv" && (settings.backend == "auto" || settings.backend == kernel.backend()) &&
+  return OfType(settings, kernel) && (settings.backend == "auto" || settings.backend == kernel.backend()) &&
          (settings.format == "auto" || settings.format == kernel.format());
 }
 

@@ -7,6 +7,8 @@
 
 class FakeExecutor final : public tcbound::Executor {
 public:
+  explicit FakeExecutor(tcbound::MemorySpace space = tcbound::MemorySpace::host) { device_.space = space; }
+
   double next_seconds = 1e-3; // what the next interval measures
   long   ended = 0;           // intervals so far
   long   finished = 0;        // of these, how many the device has finished

@@ -2,7 +2,11 @@
 // The log between its calls and its views, on a fake device. The process's one log keeps its rows from test to test, so that
 // each test has its own labels and the tests run in this order.
 #include <petscviewer.h>
+#include <tcbound.h>
 
+#include <petsc/private/logimpl.h>
+
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -232,6 +236,213 @@ TEST(Log, LaterCallsAreNeverWaitedFor) {
   EXPECT_EQ(r.calls_max, 1701);
   EXPECT_EQ(r.seconds_total_max, 0.5 * 1701);
   EXPECT_GT(device.waits, waits); // the report waited
+}
+
+// Events on a device cost time: not every call has them.
+TEST(Log, OnADeviceCallsAreTimedBySamples) {
+  FakeExecutor  cuda(tcbound::MemorySpace::cuda);
+  FakeKernel    cuda_kernel("cuda_core", tcbound::MemorySpace::cuda);
+  TCBoundLogRow row = row_of("sampled", cuda_kernel);
+  const long    first = tcbound::CallSample::all, later = 8000, timed = first + later / tcbound::CallSample::one_in;
+  for (long i = 0; i < first + later; ++i) {
+    cuda.next_seconds = i < first ? 3.0 : 1.0;
+    EXPECT_EQ(TCBoundLogBegin(row, cuda), PETSC_SUCCESS);
+    EXPECT_EQ(TCBoundLogEnd(row, cuda, work), PETSC_SUCCESS);
+    if (i % 100 == 0) cuda.finished = cuda.ended;
+  }
+  EXPECT_EQ(cuda.ended, timed);
+  EXPECT_LT(cuda.made, 300); // recycled
+  const auto r = find(reduced(), "sampled");
+  EXPECT_EQ(r.calls_min, first + later);
+  EXPECT_EQ(r.calls_timed, timed);
+  EXPECT_EQ(r.seconds_total_max, 3.0 * first + later);
+  EXPECT_EQ(r.seconds_total_min, 3.0 * first + later);
+  EXPECT_EQ(r.seconds_median, 1.0);
+  EXPECT_EQ(r.bytes, 1600.0 * static_cast<double>(first + later) * world_size()); // of all calls
+  const std::string table = view(PETSC_VIEWER_DEFAULT), csv = view(PETSC_VIEWER_ASCII_CSV);
+  if (!world_rank()) {
+    EXPECT_EQ(count(table, "\nOn a device the first 32 calls are timed and then one in 32; in Total the others"), 1) << table;
+    EXPECT_EQ(count(csv, ",8032,8032,282,"), 1) << csv;
+  }
+  tcbound_log->queues.erase(&cuda);
+}
+
+// A call that is not timed and never ends leaves nothing behind either.
+TEST(Log, OnADeviceABeginWithoutEndIsForgotten) {
+  FakeExecutor  cuda(tcbound::MemorySpace::cuda);
+  FakeKernel    cuda_kernel("cuda_core", tcbound::MemorySpace::cuda);
+  TCBoundLogRow row = row_of("interrupted on a device", cuda_kernel);
+  for (int i = 0; i < 320; ++i) {
+    EXPECT_EQ(TCBoundLogBegin(row, cuda), PETSC_SUCCESS); // then the kernel failed
+    EXPECT_EQ(TCBoundLogBegin(row, cuda), PETSC_SUCCESS);
+    EXPECT_EQ(TCBoundLogEnd(row, cuda, work), PETSC_SUCCESS);
+    EXPECT_EQ(TCBoundLogEnd(row, cuda, work), PETSC_SUCCESS); // nothing to end
+  }
+  const auto r = find(reduced(), "interrupted on a device");
+  EXPECT_EQ(r.calls_max, 320);
+  EXPECT_EQ(r.calls_timed, cuda.ended);
+  EXPECT_EQ(cuda.ended, 32 + (320 - 32) / 32);
+  tcbound_log->queues.erase(&cuda);
+}
+
+#if PETSC_VERSION_GE(3, 26, 0) && PetscDefined(USE_LOG) && PetscDefined(HAVE_DEVICE)
+// What PETSc's meter moves between Begin and End belongs to the row, and nothing while PETSc logs no energy.
+TEST(Log, JoulesAreThoseOfThePetscMeter) {
+  TCBoundLogRow row = row_of("metered");
+  for (const bool metered : {false, true}) {
+    PetscLogGpuEnergyFlag = metered ? PETSC_TRUE : PETSC_FALSE;
+    for (int i = 0; i < 2; ++i) {
+      petsc_genergy += 100; // someone else's
+      ASSERT_EQ(TCBoundLogEnergyBegin(row), PETSC_SUCCESS);
+      if (metered) petsc_genergy += 1 + world_rank();
+      call(row, 1.0);
+      ASSERT_EQ(TCBoundLogEnergyEnd(row), PETSC_SUCCESS);
+    }
+    const int    size = world_size();
+    const double joules = find(reduced(), "metered").joules_per_call;
+    if (metered)
+      EXPECT_EQ(joules, size + size * (size - 1) / 2);
+    else
+      EXPECT_TRUE(std::isnan(joules));
+  }
+  PetscLogGpuEnergyFlag = PETSC_FALSE;
+  petsc_genergy = 0;
+}
+#endif
+
+TEST(Log, ApplicationsMaySwitchItOffForAWhile) {
+  TCBoundLogRow row = row_of("paused");
+  call(row, 1.0);
+  ASSERT_EQ(TCBoundSetLog(PETSC_FALSE), PETSC_SUCCESS);
+  EXPECT_FALSE(log_is_active());
+  const long ended = device.ended;
+  for (int i = 0; i < 5; ++i) call(row, 7.0);
+  EXPECT_EQ(device.ended, ended);
+  ASSERT_EQ(TCBoundSetLog(PETSC_TRUE), PETSC_SUCCESS);
+  EXPECT_TRUE(log_is_active());
+  call(row, 1.0);
+  const auto r = find(reduced(), "paused");
+  EXPECT_EQ(r.calls_max, 2);
+  EXPECT_EQ(r.seconds_total_max, 2.0);
+}
+
+// Says what the test says, on the host.
+class FakeCounters final : public tcbound::Counters {
+public:
+  tcbound::Counts counts;
+  std::string     failure;
+
+  tcbound::MemorySpace space() const override { return tcbound::MemorySpace::host; }
+  tcbound::Counts      measure(const std::function<void()> &run) override {
+    for (int pass = 0; pass < 3; ++pass) run();
+    if (!failure.empty()) throw tcbound::Error(tcbound::ErrorCode::unsupported, failure);
+    return counts;
+  }
+  std::vector<std::string> lacks;
+  std::vector<std::string> missing() const override { return lacks; }
+};
+
+class LogCounters : public testing::Test {
+protected:
+  void SetUp() override {
+    auto made = std::make_unique<FakeCounters>();
+    counters = made.get();
+    tcbound_log->count = PETSC_TRUE;
+    tcbound_log->counters = std::move(made);
+  }
+  void TearDown() override {
+    tcbound_log->count = PETSC_FALSE;
+    tcbound_log->counters.reset();
+    tcbound_log->counter_notes.clear();
+    tcbound_log->counter_seconds = 0;
+  }
+  FakeCounters *counters = nullptr;
+};
+
+TEST_F(LogCounters, OneCallOfEachRowIsMeasured) {
+  TCBoundLogRow row = row_of("measured");
+  int           runs = 0;
+  counters->counts.dram_read_bytes = 1000;
+  counters->counts.dram_write_bytes = 280;
+  counters->counts.l2_bytes = 4000;
+  counters->counts.fma = 100;
+  counters->counts.add = 20;
+  counters->counts.multiply = 0;
+  counters->counts.mma_instructions = 3;
+  counters->counts.mma_flops = 180;
+  for (int i = 0; i < 4; ++i) {
+    ASSERT_EQ(TCBoundLogCount(row, device, work, [&] { ++runs; }), PETSC_SUCCESS);
+    call(row, 1.0);
+  }
+  EXPECT_EQ(runs, 3);
+  const auto r = find(reduced(), "measured");
+  const int  size = world_size();
+  EXPECT_EQ(r.calls_max, 4); // replays are no calls
+  EXPECT_EQ(r.counted_ranks, size);
+  EXPECT_EQ(r.counts.dram_bytes(), 1280.0 * size);
+  EXPECT_EQ(r.counts.flops(), 400.0 * size);
+  EXPECT_EQ(r.counted_bytes, 1600.0 * size);
+  EXPECT_EQ(tcbound::measured_bytes_ratio(r), 0.8);
+  EXPECT_EQ(tcbound::measured_flops_ratio(r), 2.0);
+  const std::string table = view(PETSC_VIEWER_DEFAULT);
+  if (world_rank()) return;
+  EXPECT_EQ(count(table, "of the useful FLOPs"), 1) << table;
+  EXPECT_EQ(count(table, "\n-tcbound_counters: lines with # are of one call"), 1) << table;
+}
+
+// One rank lacks a counter: its sum is unknown, the others are not.
+TEST_F(LogCounters, WhatARankCannotCountIsUnknown) {
+  TCBoundLogRow row = row_of("partly measured");
+  counters->lacks = {"this chip does not count bytes asked of L2", "this one neither"};
+  counters->counts.dram_read_bytes = 1;
+  if (world_rank() == 0) counters->counts.dram_write_bytes = 1;
+  ASSERT_EQ(TCBoundLogCount(row, device, work, [] {}), PETSC_SUCCESS);
+  call(row, 1.0);
+  const auto report = reduced();
+  const auto r = find(report, "partly measured");
+  EXPECT_EQ(report.counter_notes, counters->lacks);
+  EXPECT_EQ(r.counts.dram_read_bytes, world_size());
+  EXPECT_EQ(std::isnan(r.counts.dram_write_bytes), world_size() > 1);
+  EXPECT_TRUE(std::isnan(r.counts.l2_bytes));
+  EXPECT_TRUE(std::isnan(r.counts.flops()));
+}
+
+TEST_F(LogCounters, AFailureIsSaidOnceAndTheRunGoesOn) {
+  TCBoundLogRow row = row_of("forbidden");
+  counters->failure = "the driver says no";
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_EQ(TCBoundLogCount(row, device, work, [] {}), PETSC_SUCCESS);
+    call(row, 1.0);
+  }
+  const auto report = reduced();
+  EXPECT_EQ(find(report, "forbidden").counted_ranks, 0);
+  const std::vector<std::string> notes = {"spmv/fake/cuda_core is not measured: the driver says no"};
+  EXPECT_EQ(report.counter_notes, notes);
+  const std::string table = view(PETSC_VIEWER_DEFAULT);
+  if (world_rank()) return;
+  EXPECT_EQ(count(table, "-tcbound_counters: spmv/fake/cuda_core is not measured: the driver says no.\n"), 1);
+}
+
+TEST_F(LogCounters, AKernelsOwnErrorIsAnError) {
+  TCBoundLogRow row = row_of("failing");
+  ASSERT_EQ(PetscPushErrorHandler(PetscReturnErrorHandler, nullptr), PETSC_SUCCESS);
+  EXPECT_EQ(TCBoundLogCount(row, device, work, [] { throw tcbound::Error(tcbound::ErrorCode::device, "broken"); }),
+            PETSC_ERR_GPU);
+  ASSERT_EQ(PetscPopErrorHandler(), PETSC_SUCCESS);
+}
+
+TEST_F(LogCounters, KernelsOnTheHostAreSaidNotToBeMeasured) {
+  tcbound_log->counters.reset();
+  TCBoundLogRow row = row_of("on the host");
+  ASSERT_EQ(TCBoundLogCount(row, device, work, [] { FAIL() << "nothing to run it for"; }), PETSC_SUCCESS);
+  const std::vector<std::string> notes = {"kernels on the host are not measured"};
+  EXPECT_EQ(reduced().counter_notes, notes);
+}
+
+TEST(Log, WithoutTheOptionNothingIsRepeated) {
+  TCBoundLogRow row = row_of("not measured");
+  EXPECT_FALSE(TCBoundLogWantsCount(row));
+  ASSERT_EQ(TCBoundLogCount(row, device, work, [] { FAIL() << "nobody asked"; }), PETSC_SUCCESS);
 }
 
 TEST(Log, ABeginWithoutEndIsForgotten) {

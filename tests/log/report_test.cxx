@@ -19,6 +19,7 @@ ReportRow make_row(const char *event, const char *label, const char *kernel, Mem
   row.ranks = 2;
   row.calls_min = 90;
   row.calls_max = 100;
+  row.calls_timed = 90;
   row.seconds_min = 0.5e-3;
   row.seconds_median = 1e-3;
   row.seconds_total_min = 0.08;
@@ -80,6 +81,20 @@ Report sample_report() {
   report.rows.back().joules_per_call = 0.07;
   report.rows.push_back(device_row("C", "spmv/csr/cusparse", 2));
   report.rows.back().bytes = 8e10;
+  report.rows.back().calls_timed = 39;
+  Counts &counts = report.rows.back().counts;
+  report.rows.back().counted_ranks = 2;
+  report.rows.back().counted_bytes = 8e8;
+  report.rows.back().counted_useful_flops = 1e8;
+  counts.dram_read_bytes = 7.1e8;
+  counts.dram_write_bytes = 0.8e8;
+  counts.l2_bytes = 9.5e8;
+  counts.fma = 5e7;
+  counts.add = 4e6;
+  counts.multiply = 1e6;
+  counts.mma_instructions = counts.mma_flops = 0;
+  report.counter_seconds = 1.5;
+  report.counter_notes = {"kernels on the host are not measured"};
   judge(report);
   return report;
 }
@@ -133,6 +148,7 @@ MatMult          C      spmv/blocks/tensor_core      100 1.300e-04 1.300e-02  1.
 MatMult          C      spmv/csr/cusparse            100 2.600e-04 2.600e-02  1.0     800   3077 0.1250  7.77  72.4%  2.02 1.01    -
   = memory-bound, compliant: 72 % of the DRAM roof; 0.50x as fast as spmv/blocks/tensor_core = 0.62 bytes x 0.81 bandwidth x 0.99
     arithmetic; tensor cores (m16n8k16) could gain 1.01x at most
+  # measured: 790 MB from and to DRAM, 0.988 of those counted; 950 MB of L2; 1.050 of the useful FLOPs; 0 DMMA instructions
 ------------------------------------------------------------------------------------------------------------------------------------
 Median, Total: device time of a call and of all, slowest rank (Imb: over the fastest's); MB/call, GB/s: counted bytes, all ranks.
 FLOP/B: useful FLOPs/bytes, below the Ridge memory decides; Roof: share of what is attainable there; alpha: FP64 peak of tensor over
@@ -140,6 +156,9 @@ CUDA cores; S(r): the most that they gain if nothing overlaps (with full overlap
 Ceilings, host: memory 25 GB/s, FP64 50 GFLOP/s; calibrated 2026-12-01.
 Ceilings, cuda: DRAM 4249 GB/s, L2 8000 GB/s, FP64 33 TFLOP/s, m8n8k4 33.1 TFLOP/s, m16n8k16 66.5 TFLOP/s, an empty kernel 2.5 us;
   measured in this run by y = q x, ranks at once, in turns on a shared device, else built in for H200.
+On a device the first 32 calls are timed and then one in 32; in Total the others count as the mean of those after the first.
+-tcbound_counters: lines with # are of one call, repeated before the kernel's first; this took 1.5 s of the slowest rank.
+-tcbound_counters: kernels on the host are not measured.
 )");
 }
 
@@ -154,8 +173,9 @@ TEST(Report, DetailShowsAllColumns) {
   report.compare.checks = 6;
   report.compare.seconds = 0.25;
   const auto lines = lines_of(report_table(report));
-  for (const char *heading : {"Ranks", "Min[s]", "Least MB", "Issued", "Level", "Regime", "Attain.", "MMA", "rho", "eta",
-                              "Limit", "Bandw", "Arith", "J/call", "J/GFLOP"})
+  for (const char *heading :
+       {"Ranks", "Min[s]", "Least MB", "Issued",  "Level", "Regime",  "Attain.", "MMA",   "rho",     "eta", "Limit",
+        "Bandw", "Arith",  "J/call",   "J/GFLOP", "Timed", "DRAM MB", "/count",  "L2 MB", "/useful", "DMMA"})
     EXPECT_NE(lines[3].find(heading), std::string::npos) << heading;
   const auto tensor = std::find_if(lines.begin(), lines.end(), [](const std::string &line) {
     return line.find("spmv/blocks/tensor_core ") != std::string::npos;
@@ -164,8 +184,15 @@ TEST(Report, DetailShowsAllColumns) {
   EXPECT_EQ(tensor->size(), lines[3].size()) << "a column is wider than its heading says";
   EXPECT_NE(tensor->find("m16n8k16  2.02  1.50 1.00"), std::string::npos) << *tensor;
   EXPECT_NE(tensor->find("7.000e-02     0.7"), std::string::npos) << *tensor;
-  EXPECT_EQ(lines.back(),
-            "-mat_tcbound_compare: 200 extra products and 6 comparisons of results took 0.25 s of the slowest rank.");
+  const auto cusparse = std::find_if(
+    lines.begin(), lines.end(), [](const std::string &line) { return line.find("spmv/csr/cusparse ") != std::string::npos; });
+  EXPECT_NE(cusparse->find("     100     2      39 "), std::string::npos) << *cusparse;
+  EXPECT_NE(cusparse->find("     790  0.988      950   1.050        0"), std::string::npos) << *cusparse;
+  EXPECT_EQ(cusparse->size(), lines[3].size());
+  EXPECT_EQ(
+    std::count(lines.begin(), lines.end(),
+               "-mat_tcbound_compare: 200 extra products and 6 comparisons of results took 0.25 s of the slowest rank."),
+    1);
 }
 
 TEST(Report, CsvRowsHaveTheHeadersColumns) {
@@ -230,6 +257,19 @@ TEST(Report, JsonHasTheSameNumbers) {
   EXPECT_EQ(tensor["rho"], 1.5);
   EXPECT_EQ(tensor["mma"], "m16n8k16");
   EXPECT_DOUBLE_EQ(tensor["joules_per_useful_gflop"].get<double>(), 0.7);
+  EXPECT_EQ(tensor["measured_ranks"], 0);
+  EXPECT_TRUE(tensor["measured_bytes_ratio"].is_null());
+  const auto &cusparse = json["rows"][6];
+  EXPECT_EQ(cusparse["calls_timed"], 39);
+  EXPECT_EQ(cusparse["measured_ranks"], 2);
+  EXPECT_EQ(cusparse["measured_dram_read_bytes"], 7.1e8);
+  EXPECT_EQ(cusparse["measured_dram_write_bytes"], 0.8e8);
+  EXPECT_DOUBLE_EQ(cusparse["measured_bytes_ratio"].get<double>(), 0.9875);
+  EXPECT_EQ(cusparse["measured_flops"], 1.05e8);
+  EXPECT_DOUBLE_EQ(cusparse["measured_flops_ratio"].get<double>(), 1.05);
+  EXPECT_EQ(cusparse["measured_mma_instructions"], 0);
+  EXPECT_EQ(json["counters"]["seconds"], 1.5);
+  EXPECT_EQ(json["counters"]["notes"][0], "kernels on the host are not measured");
 
   const auto lines = lines_of(report_csv(report));
   const auto head = csv_fields(lines[0]), first = csv_fields(lines[1]);

@@ -256,6 +256,28 @@ TEST_F(Calibrated, AMalformedFileIsAnErrorAtTheStart) {
   ASSERT_EQ(PetscFinalize(), PETSC_SUCCESS);
 }
 
+TEST(Rounds, SwitchedOffPetscsLogIsAsItWas) {
+  const std::string table = temporary(".txt");
+  start({"-log_view", ":" + table, "-tcbound_log", "false"});
+  ASSERT_EQ(TCBoundInitialize(), PETSC_SUCCESS);
+  EXPECT_FALSE(log_is_active());
+  run_calls("off", 2);
+  ASSERT_EQ(PetscFinalize(), PETSC_SUCCESS);
+  for (const auto &[option, value] :
+       {std::make_pair("-tcbound_log_json", "/nowhere/rows.json"), std::make_pair("-tcbound_counters", "true")}) {
+    start({"-tcbound_log", "false", option, value});
+    ASSERT_EQ(PetscPushErrorHandler(keep_message, nullptr), PETSC_SUCCESS);
+    EXPECT_EQ(TCBoundInitialize(), PETSC_ERR_USER_INPUT);
+    EXPECT_EQ(message, std::string(option) + " needs -tcbound_log true");
+    ASSERT_EQ(PetscPopErrorHandler(), PETSC_SUCCESS);
+    ASSERT_EQ(PetscFinalize(), PETSC_SUCCESS);
+  }
+  if (rank) return;
+  const std::string text = read_and_remove(table);
+  EXPECT_NE(text.find("PETSc Performance Summary"), std::string::npos);
+  EXPECT_EQ(text.find("roofline"), std::string::npos);
+}
+
 TEST(Rounds, WithoutCallsNothingIsAdded) {
   const std::string table = temporary(".txt");
   start({"-log_view", ":" + table});

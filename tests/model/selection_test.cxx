@@ -26,18 +26,6 @@ TEST(Selection, FewestBytesFirstAndDevicesBeforeHosts) {
   EXPECT_EQ(names_of(all), (std::vector<std::string>{"spmv/compact/cuda_core", "spmv/csr/cuda_core", "spmv/csr/host"}));
 }
 
-TEST(Selection, GivesWayToAPlainlyBetterPromise) {
-  const Candidate first = candidate("spmv/compact/cuda_core", 500), device = candidate("spmv/fragments/cuda_core", 1000),
-                  host = candidate("spmv/csr/host", 1);
-  Work built;
-  for (const auto &[bytes, gives] :
-       {std::pair(1000, false), std::pair(1015, false), std::pair(1030, true), std::pair(900, false)}) {
-    built.bytes = bytes;
-    EXPECT_EQ(gives_way(first, built, device), gives) << bytes;
-    EXPECT_FALSE(gives_way(first, built, host));
-  }
-}
-
 // The bytes are the same, so nothing can be gained; by name, or where there is no twin, they are taken.
 TEST(Selection, TensorCoresOnlyWithoutTheirTwin) {
   std::vector<Candidate> both = {candidate("spmv/fragments/tensor_core", 10), candidate("spmv/fragments/cuda_core", 10),

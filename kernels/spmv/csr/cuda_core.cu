@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "chunk_kernel.h"
+#include "chunked_columns.h"
 #include "chunked_product.h"
 
 namespace tcbound {
@@ -17,7 +18,14 @@ public:
   }
 
   std::int64_t stored_bytes() const override {
-    return DeviceFormat::stored_bytes() + products_[0].table().bytes() + products_[1].table().bytes();
+    return DeviceFormat::stored_bytes() + products_[0].table().bytes() + products_[1].table().bytes() + columns_of_[0].bytes() +
+           columns_of_[1].bytes();
+  }
+
+  Work work_of_columns(bool transpose, bool accumulate, std::int64_t count) const override {
+    Work work = DeviceFormat::work_of_columns(transpose, accumulate, count);
+    if (count > 1) work.bytes += 2 * ChunkedColumns::packed_bytes(transpose ? rows_ : columns_, count);
+    return work;
   }
 
   void prepare(Executor &executor, bool transpose) override {
@@ -29,6 +37,12 @@ public:
     products_[product.transpose].multiply(executor, arrays(executor, product.transpose), product);
   }
 
+  void multiply_columns(Executor &executor, const Product &product, const Columns &columns) {
+    prepare(executor, product.transpose);
+    columns_of_[product.transpose].multiply(executor, arrays(executor, product.transpose), products_[product.transpose].table(),
+                                            config_, product, columns);
+  }
+
 protected:
   std::int64_t auxiliary_bytes(bool transpose) const override {
     return choose_cut(config_, transpose ? columns_ : rows_, nonzeros_).table_bytes();
@@ -38,6 +52,7 @@ private:
   CudaCoreConfig config_;
   std::int64_t   rows_, columns_, nonzeros_;
   ChunkedProduct products_[2]; // of the matrix and of its transpose
+  ChunkedColumns columns_of_[2];
 };
 
 } // namespace
@@ -118,6 +133,13 @@ public:
 
   void apply(Executor &executor, Format &format, const Product &product) const override {
     static_cast<csr::CudaCoreFormat &>(format).multiply(executor, product);
+  }
+
+  void apply_columns(Executor &executor, Format &format, const Product &product, const Columns &columns) const override {
+    if (columns.count == 1)
+      apply(executor, format, product);
+    else
+      static_cast<csr::CudaCoreFormat &>(format).multiply_columns(executor, product, columns);
   }
 };
 

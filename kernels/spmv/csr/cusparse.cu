@@ -24,6 +24,7 @@ struct Destroy {
   void operator()(cusparseContext *handle) const { cusparseDestroy(handle); }
   void operator()(cusparseSpMatDescr *matrix) const { cusparseDestroySpMat(matrix); }
   void operator()(cusparseDnVecDescr *vector) const { cusparseDestroyDnVec(vector); }
+  void operator()(cusparseDnMatDescr *matrix) const { cusparseDestroyDnMat(matrix); }
 };
 template <class T> using Owned = std::unique_ptr<T, Destroy>;
 
@@ -37,6 +38,13 @@ Owned<cusparseDnVecDescr> make_vector(std::int64_t size, const double *values) {
   cusparseDnVecDescr_t vector = nullptr;
   TCBOUND_CUSPARSE(cusparseCreateDnVec(&vector, size, const_cast<double *>(values), CUDA_R_64F));
   return Owned<cusparseDnVecDescr>(vector);
+}
+
+Owned<cusparseDnMatDescr> make_columns(std::int64_t rows, const Columns &columns, std::int64_t distance, const double *values) {
+  cusparseDnMatDescr_t matrix = nullptr;
+  TCBOUND_CUSPARSE(cusparseCreateDnMat(&matrix, rows, columns.count, std::max(rows, distance), const_cast<double *>(values),
+                                       CUDA_R_64F, CUSPARSE_ORDER_COL));
+  return Owned<cusparseDnMatDescr>(matrix);
 }
 
 // cuSPARSE does not write to a matrix that it multiplies with, but its descriptor takes pointers to writable arrays.
@@ -54,7 +62,7 @@ struct Operation {
   cusparseSpMVAlg_t         algorithm = CUSPARSE_SPMV_CSR_ALG2;
   Owned<cusparseSpMatDescr> matrix;
   Owned<cusparseDnVecDescr> x, z;
-  Array<char>               buffer;
+  Array<char>               buffer, columns_buffer; // for one column and for several
 };
 
 class CusparseFormat final : public DeviceFormat {
@@ -63,7 +71,9 @@ public:
     : DeviceFormat(executor, problem.csr, false), reproducible_(problem.reproducible), handle_(make_handle()) {}
 
   std::int64_t stored_bytes() const override {
-    return DeviceFormat::stored_bytes() + operations_[0].buffer.bytes() + operations_[1].buffer.bytes();
+    std::int64_t bytes = DeviceFormat::stored_bytes();
+    for (const Operation &operation : operations_) bytes += operation.buffer.bytes() + operation.columns_buffer.bytes();
+    return bytes;
   }
 
   void prepare(Executor &executor, bool transpose) override {
@@ -100,6 +110,34 @@ public:
       executor.copy(p.z, MemorySpace::cuda, p.y, MemorySpace::cuda, static_cast<std::size_t>(a.rows) * sizeof(double));
     TCBOUND_CUSPARSE(cusparseSetStream(handle_.get(), stream));
     run(operations_[p.transpose], p);
+  }
+
+  // cuSPARSE's documentation (cusparseSpMM, "Algorithms") promises the same bits in every run for CSR_ALG3 alone.
+  void multiply_columns(Executor &executor, const Product &p, const Columns &by) {
+    const DeviceArrays &a = arrays(executor, p.transpose);
+    prepare(executor, p.transpose);
+    if (p.beta != 0.0 && p.y != p.z)
+      for (std::int64_t k = 0; k < by.count; ++k)
+        executor.copy(p.z + k * by.z, MemorySpace::cuda, p.y + k * by.y, MemorySpace::cuda,
+                      static_cast<std::size_t>(a.rows) * sizeof(double));
+    Operation  &operation = operations_[p.transpose];
+    const auto  algorithm = reproducible_ ? CUSPARSE_SPMM_CSR_ALG3 : CUSPARSE_SPMM_CSR_ALG1;
+    const auto  plain = CUSPARSE_OPERATION_NON_TRANSPOSE;
+    const auto  x = make_columns(a.columns_count, by, by.x, p.x), z = make_columns(a.rows, by, by.z, p.z);
+    std::size_t bytes = 0;
+    TCBOUND_CUSPARSE(cusparseSetStream(handle_.get(), static_cast<cudaStream_t>(executor.stream())));
+    TCBOUND_CUSPARSE(cusparseSpMM_bufferSize(handle_.get(), plain, plain, &p.alpha, operation.matrix.get(), x.get(), &p.beta,
+                                             z.get(), CUDA_R_64F, algorithm, &bytes));
+    if (operation.columns_buffer.size() < static_cast<std::int64_t>(bytes))
+      operation.columns_buffer = Array<char>(executor, static_cast<std::int64_t>(bytes));
+    TCBOUND_CUSPARSE(cusparseSpMM(handle_.get(), plain, plain, &p.alpha, operation.matrix.get(), x.get(), &p.beta, z.get(),
+                                  CUDA_R_64F, algorithm, operation.columns_buffer.data()));
+  }
+
+  // Whether multiply() knows what to do without cuSPARSE, which refuses null arrays.
+  bool empty(Executor &executor, bool transpose) {
+    const DeviceArrays &a = arrays(executor, transpose);
+    return a.rows == 0 || a.nonzeros == 0;
   }
 
 private:
@@ -178,6 +216,14 @@ public:
 
   void apply(Executor &executor, Format &format, const Product &product) const override {
     static_cast<csr::CusparseFormat &>(format).multiply(executor, product);
+  }
+
+  void apply_columns(Executor &executor, Format &format, const Product &product, const Columns &columns) const override {
+    auto &mine = static_cast<csr::CusparseFormat &>(format);
+    if (columns.count == 1 || mine.empty(executor, product.transpose))
+      Kernel::apply_columns(executor, format, product, columns);
+    else
+      mine.multiply_columns(executor, product, columns);
   }
 };
 

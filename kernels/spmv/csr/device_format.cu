@@ -227,11 +227,19 @@ void DeviceFormat::diagonal(Executor &executor, double *d) {
   });
 }
 
-// The transpose is stored with one offset per column, so its own sizes are what a transposed product reads.
-Work DeviceFormat::work(bool transpose, bool accumulate) const {
+Size DeviceFormat::size_of(bool transpose) const {
   Size size{plain_.rows, plain_.columns_count, plain_.nonzeros, plain_.wide ? 8 : 4, 4};
   if (transpose) std::swap(size.rows, size.columns);
-  return count_work(size, false, accumulate, auxiliary_bytes(transpose));
+  return size;
+}
+
+Work DeviceFormat::work(bool transpose, bool accumulate) const {
+  return count_work(size_of(transpose), false, accumulate, auxiliary_bytes(transpose));
+}
+
+// Both device kernels read the matrix once for all columns.
+Work DeviceFormat::work_of_columns(bool transpose, bool accumulate, std::int64_t count) const {
+  return count_work_of_columns(work(transpose, accumulate), vector_bytes(size_of(transpose), false, accumulate), count, 1);
 }
 
 std::int64_t DeviceFormat::stored_bytes() const { return plain_.bytes() + transposed_.bytes() + transposition_.bytes(); }

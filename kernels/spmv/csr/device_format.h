@@ -65,6 +65,7 @@ public:
   void         refill(Executor &executor, const double *values, MemorySpace space) override;
   void         diagonal(Executor &executor, double *d) override;
   Work         work(bool transpose, bool accumulate) const override;
+  Work         work_of_columns(bool transpose, bool accumulate, std::int64_t count) const override;
   std::int64_t stored_bytes() const override;
 
   const DeviceArrays &arrays(Executor &executor, bool transpose);
@@ -74,6 +75,8 @@ protected:
   virtual std::int64_t auxiliary_bytes(bool) const { return 0; }
 
 private:
+  Size size_of(bool transpose) const; // of what a product reads: the transpose is stored with one offset per column
+
   DeviceArrays  plain_, transposed_;
   Transposition transposition_;
   bool          have_transpose_ = false;

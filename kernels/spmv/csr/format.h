@@ -15,6 +15,13 @@ struct Size {
 };
 Work count_work(const Size &size, bool transpose, bool accumulate, std::int64_t auxiliary_bytes);
 
+// `count` products whose work is `one` each, in so many passes through the matrix; vector_bytes: of `one`, those of x, y and z,
+// which every product has for itself.
+Work count_work_of_columns(const Work &one, std::int64_t vector_bytes, std::int64_t count, std::int64_t passes);
+
+// Bytes of x, y and z that count_work() counts.
+std::int64_t vector_bytes(const Size &size, bool transpose, bool accumulate);
+
 // Throws Error(invalid) when the arrays of a view in host memory contradict its sizes.
 void validate(const CsrView &view);
 
@@ -27,6 +34,7 @@ public:
   void           refill(Executor &executor, const double *values, MemorySpace space) override;
   void           diagonal(Executor &executor, double *d) override;
   Work           work(bool transpose, bool accumulate) const override;
+  Work           work_of_columns(bool transpose, bool accumulate, std::int64_t count) const override;
   std::int64_t   stored_bytes() const override { return 0; }
   const CsrView &view() const { return view_; }
   static Size    size_of(const CsrView &view);

@@ -36,6 +36,13 @@ public:
       csr::multiply(a, nullptr, product);
     }
   }
+
+  void apply_columns(Executor &executor, Format &format, const Product &product, const Columns &columns) const override {
+    if (product.transpose)
+      Kernel::apply_columns(executor, format, product, columns);
+    else
+      csr::multiply_columns(static_cast<csr::HostFormat &>(format).view(), product, columns);
+  }
 };
 
 } // namespace

@@ -10,6 +10,11 @@ namespace tcbound::csr {
 // z = alpha A x + beta y for the rows that the CSR holds.
 void multiply(const CsrView &a, const std::int32_t *rows, const Product &product);
 
+// The same for several columns and a CSR of all rows, up to 8 of them a pass through the matrix; passes_of_columns(): how many
+// passes that makes.
+void         multiply_columns(const CsrView &a, const Product &product, const Columns &columns);
+std::int64_t passes_of_columns(std::int64_t count);
+
 // z += alpha transpose(A) x, for the rows that the CSR holds: entries are read in stored order and z is scattered to.
 void add_transpose(const CsrView &a, const std::int32_t *rows, const Product &product);
 

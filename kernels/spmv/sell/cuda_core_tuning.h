@@ -1,0 +1,50 @@
+#pragma once
+
+// For benchmarks and tests only: spmv/sell/cuda_core with every choice it makes laid open, and the CSR back from it. A format built
+// here is multiplied by the registered kernel. No CUDA here, so that programs compiled without nvcc may include it.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "format.h"
+
+namespace tcbound::sell {
+
+enum class Order { automatic, natural, by_length, by_pattern };
+enum class Renumber { automatic, never, always };
+
+struct CudaCoreConfig {
+  int      longest = 0;                    // entries of a row that is not cut into parts, at most most_longest; 0: by the mean
+  int      part = 2048;                    // entries of a part, about
+  int      log2_window = 0;                // of the rows of one, 5 to 15; 0: by the length of the rows
+  Order    order = Order::automatic;       // of the rows of a window
+  int      threads = 128;                  // of a block, unless it multiplies a window
+  int      batch = 0;                      // pairs of steps that a lane has in flight: 2 or 4; 0: by the length of the rows
+  int      depth = 1;                      // slices of a warp, or windows of a block
+  bool     ahead = false;                  // fetch the next ones into the second-level cache meanwhile
+  bool     narrow_values = true;           // where all are exact in 32 bits
+  Renumber renumber = Renumber::automatic; // rows and columns
+};
+constexpr int most_longest = 4000;
+
+struct CudaCoreVariant {
+  const char    *name;
+  CudaCoreConfig config;
+};
+
+const std::vector<CudaCoreVariant> &cuda_core_variants();
+
+std::unique_ptr<Format> build_cuda_core(Executor &executor, const CsrView &view, const CudaCoreConfig &config);
+
+const Census &census_of(const Format &format);
+
+struct RecoveredCsr {
+  std::vector<std::int64_t> offsets;
+  std::vector<std::int32_t> columns;
+  std::vector<double>       values;
+};
+RecoveredCsr recover_cuda_core(Executor &executor, const Format &format);
+
+} // namespace tcbound::sell

@@ -1,0 +1,56 @@
+#pragma once
+
+// A matrix of format sell in device memory.
+
+#include "../csr/device_format.h"
+#include "cuda_core_tuning.h"
+#include "format.h"
+
+namespace tcbound::sell {
+
+// Windows that are a block's, so that results can go out in order: of 2^8 or 2^9 rows.
+constexpr bool may_be_staged(int log2_window) { return log2_window == 8 || log2_window == 9; }
+
+struct DeviceMatrix {
+  csr::DeviceArrays csr;             // sizes and row offsets; columns and values are released once the rest is built
+  int               log2_window = 0; // of the rows of one
+  bool              staged = false;  // a block multiplies a window, and the results go out in order
+  Array<Slice>      slices;          // first the parts of long rows, then the windows' slices
+  Array<Part>       parts;
+  // In its window, of the row of each lane of each slice that is no part; empty if none is permuted.
+  Array<std::uint16_t> places;
+  Array<std::uint8_t>  columns;
+  Array<double>        values;
+  Array<float>         narrow_values; // in place of values while each is exact in 32 bits
+  Array<double>        sums;          // of parts
+  Array<std::uint32_t> arrivals;      // of sums, for each long row; 0 between products
+  // Of a renumbered matrix: the row of each lane, -1: none, in place of `places`; what number its column i has without; which entry
+  // of its row comes at each step; x in the new order.
+  Array<std::int32_t>  rows, column_order;
+  Array<std::uint16_t> step_entries;
+  Array<double>        renumbered_x;
+  Census               census;
+
+  std::int64_t entries() const { return census.entries(); }
+  std::int64_t bytes() const {
+    return csr.bytes() + slices.bytes() + parts.bytes() + places.bytes() + rows.bytes() + column_order.bytes() +
+           step_entries.bytes() + renumbered_x.bytes() + columns.bytes() + values.bytes() + narrow_values.bytes() +
+           sums.bytes() + arrivals.bytes();
+  }
+};
+
+// `csr` is consumed.
+DeviceMatrix build(Executor &executor, csr::DeviceArrays csr, const CudaCoreConfig &config);
+
+// New values in the order of the CSR, in device memory.
+void refill(Executor &executor, DeviceMatrix &matrix, const double *values, bool allow_narrow);
+
+// The CSR, bit for bit.
+csr::DeviceArrays recover(Executor &executor, const DeviceMatrix &matrix);
+
+void diagonal(Executor &executor, const DeviceMatrix &matrix, double *d);
+
+// z = alpha A x + beta y (product.transpose is not looked at).
+void multiply(Executor &executor, DeviceMatrix &matrix, const Product &product, const CudaCoreConfig &config);
+
+} // namespace tcbound::sell

@@ -1,0 +1,31 @@
+// The twin of tensor_core.cu: the same buffers, loads, stores, launches and lanes, with multiply-adds on CUDA cores.
+#include "passes.h"
+
+namespace tcbound::stencil {
+namespace {
+
+class BandedTwin final : public PassSweeper {
+public:
+  using PassSweeper::PassSweeper;
+  MemorySpace space() const override { return MemorySpace::cuda; }
+
+  std::string check(const Device &device, const Shape &shape) const override {
+    if (device.space != MemorySpace::cuda) return "it needs a CUDA device";
+    if (device.compute_major < 8) return "asynchronous copies need compute capability 8.0";
+    return depths(shape, MmaShape::automatic).empty() ? "it has no bands for the stencil " + shape.name : "";
+  }
+
+protected:
+  std::vector<PassMaker> makers(const Shape &shape, MmaShape) const override {
+    return banded_passes<Arithmetic::multiply_add>(shape);
+  }
+};
+
+} // namespace
+
+const Sweeper &stencil_banded_cuda_core() {
+  static const BandedTwin sweeper("banded", "cuda_core");
+  return sweeper;
+}
+
+} // namespace tcbound::stencil

@@ -1,0 +1,400 @@
+// stencil/grid/cuda_core: constant coefficients and near neighbours by march.h, all else by gather.h. Where a grid has layers, rows
+// that need them are gathered.
+#include <algorithm>
+#include <climits>
+#include <limits>
+#include <memory>
+
+#include "cuda/error.h"
+#include "cuda_core_tuning.h"
+#include "format.h"
+#include "gather.h"
+#include "march.h"
+
+namespace tcbound {
+namespace grid {
+namespace {
+
+template <class M>
+__global__ void __launch_bounds__(M::threads, M::blocks)
+  march_kernel(const __grid_constant__ DeviceGrid grid, const __grid_constant__ MarchCoefficients<M> a,
+               const __grid_constant__ DeviceProduct p, const __grid_constant__ DeviceExceptions exceptions,
+               const __grid_constant__ DeviceBox area, const __grid_constant__ MarchPlan plan) {
+  extern __shared__ double shared[];
+  march<M>(grid, a, p, exceptions, area, plan, static_cast<int>(blockIdx.x), shared);
+}
+
+std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+DeviceBox device_box(const Box &box) {
+  DeviceBox to{};
+  for (int d = 0; d < 3; ++d) {
+    to.begin[d] = static_cast<int>(box.begin[d]);
+    to.end[d] = static_cast<int>(box.end[d]);
+  }
+  return to;
+}
+
+DeviceGrid device_grid(const Extents &e) {
+  DeviceGrid grid{};
+  for (int d = 0; d < 3; ++d) {
+    grid.n[d] = static_cast<int>(e.n[d]);
+    grid.low[d] = e.low[d];
+    grid.high[d] = e.high[d];
+  }
+  grid.dof = e.dof;
+  return grid;
+}
+
+// What the kernels of a march have in common for the host: one object for each.
+class Marcher {
+public:
+  virtual ~Marcher() = default;
+  virtual void launch(cudaStream_t stream, DeviceGrid grid, const DeviceProduct &p, DeviceExceptions exceptions,
+                      DeviceBox area) = 0;
+};
+
+// Chunks of planes so that blocks fill whole waves of the device, and few planes are read by two chunks.
+int choose_planes(std::int64_t tiles, int planes, int reach, int resident) {
+  int    best = planes;
+  double best_cost = 1e300;
+  for (int chunks = 1; chunks <= planes; ++chunks) {
+    const int    length = static_cast<int>(divide_up(planes, chunks));
+    const double waves = static_cast<double>(divide_up(tiles * chunks, resident));
+    // Blocks that share a multiprocessor with fewer others are faster, but not by as much as there are fewer.
+    const double full = static_cast<double>(tiles) * chunks / resident;
+    const double cost = (0.5 * waves + 0.5 * std::max(full, 0.5)) * (length + 2 * reach);
+    if (cost < best_cost) {
+      best_cost = cost;
+      best = length;
+    }
+    if (length <= 4) break;
+  }
+  return best;
+}
+
+template <class M> class MarcherOf final : public Marcher {
+public:
+  MarcherOf(Executor &executor, const Stencil &stencil, const CudaCoreChoices &choices) : planes_(choices.planes) {
+    int blocks = 0;
+    TCBOUND_CUDA(cudaFuncSetAttribute(march_kernel<M>, cudaFuncAttributeMaxDynamicSharedMemorySize, M::shared_bytes));
+    TCBOUND_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, march_kernel<M>, M::threads, M::shared_bytes));
+    resident_ = std::max(1, blocks * executor.device().multiprocessors);
+    for (std::size_t slot = 0; slot < stencil.slots.size(); ++slot) {
+      const int *o = stencil.slots[slot].offset;
+      coefficients_.values[M::dimensions == 3 ? M::at(o[0], o[1], o[2]) : M::at(o[0], 0, o[1])] = stencil.constants[slot];
+    }
+  }
+
+  void launch(cudaStream_t stream, DeviceGrid grid, const DeviceProduct &p, DeviceExceptions exceptions,
+              DeviceBox area) override {
+    MarchPlan plan{};
+    if (M::dimensions == 2) { // what march.h calls the third dimension is a 2D grid's second
+      for (int *triple : {grid.n, grid.low, grid.high, area.begin, area.end, exceptions.core.begin, exceptions.core.end})
+        std::swap(triple[1], triple[2]);
+    }
+    plan.tiles[0] = static_cast<int>(divide_up(area.end[0] - area.begin[0], M::columns));
+    plan.tiles[1] = static_cast<int>(divide_up(area.end[1] - area.begin[1], M::rows));
+    const int          planes = area.end[2] - area.begin[2];
+    const std::int64_t tiles = static_cast<std::int64_t>(plan.tiles[0]) * plan.tiles[1];
+    plan.planes = planes_ > 0 ? planes_ : choose_planes(tiles, planes, M::reach, resident_);
+    plan.chunks = static_cast<int>(divide_up(planes, plan.planes));
+    march_kernel<M><<<static_cast<unsigned>(tiles * plan.chunks), M::threads, M::shared_bytes, stream>>>(
+      grid, coefficients_, p, exceptions, area, plan);
+    TCBOUND_LAUNCHED();
+  }
+
+private:
+  MarchCoefficients<M> coefficients_{};
+  int                  planes_, resident_ = 1;
+};
+
+// Constant coefficients of one component that are finite (a neighbour that does not exist is multiplied with as 0) and near; null
+// where there is no march for them.
+std::unique_ptr<Marcher> make_marcher(Executor &executor, const Stencil &s, const CudaCoreChoices &choices) {
+  if (!choices.march || s.extents.dof != 1 || s.array_count() > 0 || s.slots.empty()) return nullptr;
+  const int dimensions = s.extents.n[2] > 1 ? 3 : s.extents.n[1] > 1 ? 2 : 1;
+  int       reach = 1;
+  bool      box = false;
+  for (std::size_t slot = 0; slot < s.slots.size(); ++slot) {
+    const int *o = s.slots[slot].offset;
+    if (!(std::abs(s.constants[slot]) < std::numeric_limits<double>::infinity())) return nullptr;
+    for (int d = 0; d < 3; ++d) {
+      if (d >= dimensions && o[d] != 0) return nullptr;
+      reach = std::max(reach, std::abs(o[d]));
+    }
+    box = box || (o[0] != 0) + (o[1] != 0) + (o[2] != 0) > 1;
+  }
+  const auto make = [&](auto march) -> std::unique_ptr<Marcher> {
+    return std::make_unique<MarcherOf<decltype(march)>>(executor, s, choices);
+  };
+  if (dimensions == 3 && reach == 1) {
+    const int columns = choices.columns > 0 ? choices.columns : 32;
+    if (columns == 64) return box ? make(March<3, true, 1, 64>()) : make(March<3, false, 1, 64>());
+    if (columns == 128) return box ? make(March<3, true, 1, 128>()) : make(March<3, false, 1, 128>());
+    return box ? make(March<3, true, 1, 32>()) : make(March<3, false, 1, 32>());
+  }
+  if (dimensions == 3 && reach == 2) return box ? make(March<3, true, 2, 32>()) : make(March<3, false, 2, 32>());
+  if (dimensions == 3 && reach == 3 && !box) return make(March<3, false, 3, 32>());
+  if (dimensions == 2 && reach == 1) return box ? make(March<2, true, 1, 256>()) : make(March<2, false, 1, 256>());
+  if (dimensions == 2 && reach == 2) return box ? make(March<2, true, 2, 256>()) : make(March<2, false, 2, 256>());
+  if (dimensions == 2 && reach == 3) return box ? make(March<2, true, 3, 256>()) : make(March<2, false, 3, 256>());
+  return nullptr;
+}
+
+class CudaCoreFormat final : public GridFormat {
+public:
+  CudaCoreFormat(Executor &executor, const Stencil &stencil, const CudaCoreChoices &choices)
+    : GridFormat(stencil), grid_(device_grid(stencil.extents)), marcher_(make_marcher(executor, stencil, choices)) {
+    upload_slots(executor);
+    upload_exceptions(executor);
+    executor.synchronize();
+  }
+
+  void multiply(Executor &executor, const Product &product, const double *ghosts, Part part) override;
+  void diagonal(Executor &executor, double *d) override;
+
+  std::int64_t stored_bytes() const override {
+    std::int64_t bytes = slots_.bytes() + constants_.bytes() + cells_.bytes() + kinds_.bytes() + patterns_.bytes() +
+                         bits_.bytes() + diagonal_bits_.bytes();
+    for (const auto &array : arrays_) bytes += array.bytes();
+    return bytes;
+  }
+
+private:
+  template <class T> static Array<T> upload(Executor &executor, const std::vector<T> &from) {
+    Array<T> to(executor, static_cast<std::int64_t>(from.size()));
+    executor.copy(to.data(), MemorySpace::cuda, from.data(), MemorySpace::host, from.size() * sizeof(T));
+    return to;
+  }
+  void         upload_slots(Executor &executor);
+  void         upload_exceptions(Executor &executor);
+  std::int32_t most_frequent_diagonal() const;
+  template <bool small>
+  void launch_gather(cudaStream_t stream, const DeviceProduct &p, const std::vector<Box> &boxes, bool only_exceptions);
+  void gather(cudaStream_t stream, const DeviceProduct &p, const std::vector<Box> &boxes, bool only_exceptions);
+
+  DeviceGrid                 grid_;
+  std::unique_ptr<Marcher>   marcher_; // null: all rows are gathered
+  std::vector<DeviceSlot>    ordered_; // constant ones first
+  int                        constant_ = 0;
+  std::vector<Array<double>> arrays_;
+  Array<DeviceSlot>          slots_;
+  Array<double>              constants_, patterns_;
+  Array<std::int64_t>        cells_;
+  Array<std::int32_t>        kinds_;
+  Array<std::uint32_t>       bits_, diagonal_bits_;
+  DeviceExceptions           exceptions_{};
+};
+
+void CudaCoreFormat::upload_slots(Executor &executor) {
+  const Stencil      &s = stencil();
+  const std::int64_t  dof = s.extents.dof;
+  std::vector<double> constants;
+  for (const bool constant : {true, false})
+    for (std::size_t slot = 0; slot < s.slots.size(); ++slot) {
+      if (s.arrays[slot].empty() != constant) continue;
+      const Slot &from = s.slots[slot];
+      DeviceSlot  to{};
+      const auto  first = s.constants.begin() + static_cast<std::ptrdiff_t>(slot * static_cast<std::size_t>(dof));
+      to.distance = static_cast<int>(
+        ((from.offset[2] * s.extents.n[1] + from.offset[1]) * s.extents.n[0] + from.offset[0]) * dof + from.component);
+      std::copy_n(from.offset, 3, to.offset);
+      to.component = from.component;
+      to.constant = *first;
+      if (constant) {
+        ++constant_;
+      } else {
+        arrays_.push_back(upload(executor, s.arrays[slot]));
+        to.values = arrays_.back().data();
+      }
+      ordered_.push_back(to);
+      constants.insert(constants.end(), first, first + dof);
+    }
+  slots_ = upload(executor, ordered_);
+  constants_ = upload(executor, constants);
+}
+
+// Of the patterns that have an entry on the diagonal only, as Dirichlet's conditions make them, the one of most cells; -1: none.
+std::int32_t CudaCoreFormat::most_frequent_diagonal() const {
+  const Stencil &s = stencil();
+  if (s.extents.dof != 1) return -1;
+  const auto                width = s.slots.size();
+  std::vector<std::int64_t> cells(s.patterns.size() / width, 0);
+  for (const std::int32_t pattern : s.exception_patterns) ++cells[static_cast<std::size_t>(pattern)];
+  std::int32_t best = -1;
+  for (std::size_t pattern = 0; pattern < cells.size(); ++pattern) {
+    bool diagonal = true;
+    for (std::size_t slot = 0; slot < width; ++slot) {
+      const int *o = s.slots[slot].offset;
+      diagonal = diagonal && (s.patterns[pattern * width + slot] == 0.0 || !(o[0] || o[1] || o[2]));
+    }
+    if (diagonal && (best < 0 || cells[pattern] > cells[static_cast<std::size_t>(best)]))
+      best = static_cast<std::int32_t>(pattern);
+  }
+  return best;
+}
+
+void CudaCoreFormat::upload_exceptions(Executor &executor) {
+  const Stencil &s = stencil();
+  if (s.exceptions.empty()) return;
+  const auto                 words = static_cast<std::size_t>(divide_up(s.extents.cells(), 32));
+  const std::int32_t         diagonal = most_frequent_diagonal();
+  std::vector<std::uint32_t> bits(words, 0), diagonal_bits(words, 0);
+  std::vector<std::int64_t>  cells;
+  std::vector<std::int32_t>  kinds;
+  for (std::size_t e = 0; e < s.exceptions.size(); ++e) {
+    const std::int64_t  cell = s.exceptions[e];
+    const std::uint32_t bit = std::uint32_t(1) << (cell % 32);
+    bits[static_cast<std::size_t>(cell / 32)] |= bit;
+    if (s.exception_patterns[e] == diagonal) {
+      diagonal_bits[static_cast<std::size_t>(cell / 32)] |= bit;
+    } else {
+      cells.push_back(cell);
+      kinds.push_back(s.exception_patterns[e]);
+    }
+  }
+  bits_ = upload(executor, bits);
+  if (diagonal >= 0) diagonal_bits_ = upload(executor, diagonal_bits);
+  cells_ = upload(executor, cells);
+  kinds_ = upload(executor, kinds);
+  patterns_ = upload(executor, s.patterns);
+  exceptions_ = {cells_.data(),         kinds_.data(), patterns_.data(), bits_.data(),
+                 diagonal_bits_.data(), 0.0,           cells_.size(),    device_box(s.core())};
+  for (std::size_t slot = 0; diagonal >= 0 && slot < s.slots.size(); ++slot) {
+    const int *o = s.slots[slot].offset;
+    if (!(o[0] || o[1] || o[2])) exceptions_.diagonal = s.patterns[static_cast<std::size_t>(diagonal) * s.slots.size() + slot];
+  }
+}
+
+template <bool small>
+void CudaCoreFormat::launch_gather(cudaStream_t stream, const DeviceProduct &p, const std::vector<Box> &boxes,
+                                   bool only_exceptions) {
+  const Stencil     &s = stencil();
+  DeviceSlots<small> slots{};
+  DeviceReach        reach{};
+  GatherBoxes        to{};
+  unsigned           blocks = 0;
+  slots.more = slots_.data();
+  slots.constants = constants_.data();
+  slots.count = s.slot_count();
+  slots.constant = constant_;
+  if (small) std::copy(ordered_.begin(), ordered_.end(), slots.slots);
+  for (int d = 0; d < 3; ++d) {
+    reach.low[d] = s.reach_low(d);
+    reach.high[d] = s.reach_high(d);
+  }
+  for (const Box &box : boxes) {
+    GatherBox &add = to.boxes[to.count++];
+    add.box = device_box(box);
+    const int width = (add.box.end[0] - add.box.begin[0]) * grid_.dof;
+    add.rows = static_cast<unsigned>(width) * static_cast<unsigned>(add.box.end[1] - add.box.begin[1]);
+    add.width = Divisor(static_cast<unsigned>(width));
+    add.plane = Divisor(static_cast<unsigned>(divide_up(add.rows, gather_rows * gather_threads)));
+    add.first_block = blocks;
+    if (!only_exceptions) blocks += add.plane.by * static_cast<unsigned>(add.box.end[2] - add.box.begin[2]);
+  }
+  const unsigned exception_blocks = static_cast<unsigned>(divide_up(cells_.size() * grid_.dof, gather_threads));
+  if (blocks + exception_blocks == 0) return;
+  gather_kernel<small>
+    <<<blocks + exception_blocks, gather_threads, 0, stream>>>(grid_, slots, reach, p, exceptions_, to, exception_blocks);
+  TCBOUND_LAUNCHED();
+}
+
+void CudaCoreFormat::gather(cudaStream_t stream, const DeviceProduct &p, const std::vector<Box> &boxes, bool only_exceptions) {
+  if (boxes.empty()) return;
+  if (ordered_.size() <= small_slots)
+    launch_gather<true>(stream, p, boxes, only_exceptions);
+  else
+    launch_gather<false>(stream, p, boxes, only_exceptions);
+}
+
+void CudaCoreFormat::multiply(Executor &executor, const Product &p, const double *ghosts, Part part) {
+  const auto          stream = static_cast<cudaStream_t>(executor.stream());
+  const DeviceProduct to = {p.alpha, p.beta, p.x, ghosts, p.y, p.z};
+  const bool          layered = stencil().extents.layered();
+  if (part != Part::shell) {
+    const std::vector<Box> boxes = stencil().boxes(layered ? Part::interior : Part::all); // one, or none
+    if (marcher_)
+      for (const Box &box : boxes) marcher_->launch(stream, grid_, to, exceptions_, device_box(box));
+    gather(stream, to, boxes, marcher_ != nullptr);
+  }
+  if (layered && part != Part::interior) gather(stream, to, stencil().boxes(Part::shell), false);
+}
+
+// The diagonal entries of one component: of all cells, or of the listed exceptions.
+__global__ void take_diagonal(const DeviceSlot slot, const double *constants, const DeviceExceptions exceptions, bool listed,
+                              std::int64_t count, int dof, int width, double *d) {
+  const std::int64_t at = blockIdx.x * static_cast<std::int64_t>(blockDim.x) + threadIdx.x;
+  if (at >= count) return;
+  const std::int64_t cell = listed ? exceptions.cells[at] : at, row = cell * dof + slot.component;
+  if (listed)
+    d[row] = exceptions.patterns[static_cast<std::int64_t>(exceptions.kinds[at]) * width + slot.component];
+  else if (exceptions.diagonal_bits && DeviceExceptions::test(exceptions.diagonal_bits, cell))
+    d[row] = exceptions.diagonal;
+  else
+    d[row] = slot.values ? slot.values[row] : constants[slot.component];
+}
+
+void CudaCoreFormat::diagonal(Executor &executor, double *d) {
+  const auto         stream = static_cast<cudaStream_t>(executor.stream());
+  const std::int64_t cells = stencil().extents.cells();
+  const int          dof = grid_.dof, width = static_cast<int>(ordered_.size()) * dof;
+  TCBOUND_CUDA(cudaMemsetAsync(d, 0, static_cast<std::size_t>(cells * dof) * sizeof(double), stream));
+  for (std::size_t s = 0; s < ordered_.size(); ++s) {
+    const DeviceSlot &slot = ordered_[s];
+    if (slot.offset[0] || slot.offset[1] || slot.offset[2]) continue;
+    for (const bool listed : {false, true}) {
+      const std::int64_t count = listed ? cells_.size() : cells;
+      DeviceExceptions   exceptions = exceptions_;
+      if (count == 0) continue;
+      exceptions.patterns += s * static_cast<std::size_t>(dof); // of this slot
+      take_diagonal<<<static_cast<unsigned>(divide_up(count, 256)), 256, 0, stream>>>(
+        slot, constants_.data() + s * static_cast<std::size_t>(dof), exceptions, listed, count, dof, width, d);
+      TCBOUND_LAUNCHED();
+    }
+  }
+}
+
+} // namespace
+
+std::unique_ptr<Format> build_cuda_core(Executor &executor, const Stencil &stencil, const CudaCoreChoices &choices) {
+  return std::make_unique<CudaCoreFormat>(executor, stencil, choices);
+}
+
+namespace {
+
+class GridCudaCore final : public GridKernel {
+public:
+  GridCudaCore() : GridKernel("stencil", "grid", "cuda_core") {}
+
+  MemorySpace space() const override { return MemorySpace::cuda; }
+
+  std::string check(const Device &device, const Problem &problem) const override {
+    const std::string why_not = GridKernel::check(device, problem);
+    if (!why_not.empty()) return why_not;
+    if (device.compute_major < 8) return device.name + " is older than compute capability 8.0";
+    for (const std::int64_t n : problem.stencil->extents.n)
+      if (n > INT_MAX / 8) return "a dimension of the grid is too long for it";
+    // Rows of a plane and distances of neighbours are 32-bit numbers.
+    const Extents &e = problem.stencil->extents;
+    if (e.n[0] * e.n[1] * e.dof > INT_MAX / 8) return "a plane of the grid has too many rows for it";
+    return {};
+  }
+
+  std::unique_ptr<Format> build(Executor &executor, const Problem &problem) const override {
+    const std::string why_not = check(executor.device(), problem);
+    if (!why_not.empty()) throw Error(ErrorCode::unsupported, name() + ": " + why_not);
+    return build_cuda_core(executor, *problem.stencil, {});
+  }
+};
+
+} // namespace
+} // namespace grid
+
+const Kernel &stencil_grid_cuda_core() {
+  static const grid::GridCudaCore kernel;
+  return kernel;
+}
+
+} // namespace tcbound

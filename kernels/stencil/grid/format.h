@@ -1,0 +1,50 @@
+#pragma once
+
+// What the grid format's two sides share.
+
+#include "kernel.h"
+#include "stencil.h"
+
+namespace tcbound::grid {
+
+class GridFormat : public Format {
+public:
+  explicit GridFormat(const Stencil &stencil) : stencil_(&stencil) {
+    for (const Part part : {Part::all, Part::interior, Part::shell})
+      for (const bool accumulate : {false, true}) work_[static_cast<int>(part)][accumulate] = stencil.work(accumulate, part);
+  }
+
+  const char *name() const override { return "grid"; }
+
+  // x are the rows of the cells that the process owns; ghosts is the grid with its layers (extents.ghosted()), of which only layers
+  // are read. May be null where there are none.
+  virtual void multiply(Executor &executor, const Product &product, const double *ghosts, Part part) = 0;
+
+  // Coefficients are found anew, so there is nothing to refill: new values make a new stencil.
+  void refill(Executor &, const double *, MemorySpace) override {
+    throw Error(ErrorCode::unsupported, "a stencil of other coefficients is another format: build it");
+  }
+
+  Work           work(bool, bool accumulate) const override { return work(accumulate, Part::all); }
+  const Work    &work(bool accumulate, Part part) const { return work_[static_cast<int>(part)][accumulate]; }
+  std::string    describe() const override { return stencil_->describe(); }
+  const Stencil &stencil() const { return *stencil_; }
+
+private:
+  const Stencil *stencil_; // must outlive the format
+  Work           work_[3][2];
+};
+
+// What kernels of this format have in common: they multiply with the stencil of the problem.
+class GridKernel : public Kernel {
+public:
+  using Kernel::Kernel;
+
+  std::string check(const Device &device, const Problem &problem) const override;
+  Work        predict(const Problem &problem, bool transpose, bool accumulate) const override;
+
+  // Without layers, and not transposed: a transposed stencil is a stencil of its own, whose rows need their neighbours' coefficients.
+  void apply(Executor &executor, Format &format, const Product &product) const override;
+};
+
+} // namespace tcbound::grid

@@ -1,0 +1,32 @@
+// Sweeps on CUDA cores: pipelines of T steps in registers (pipeline_2d.h, pipeline_3d.h).
+#include "cuda/error.h"
+#include "pass.h"
+
+namespace tcbound::stencil {
+namespace {
+
+class CudaCoreSweeper final : public PassSweeper {
+public:
+  using PassSweeper::PassSweeper;
+  MemorySpace space() const override { return MemorySpace::cuda; }
+
+  std::string check(const Device &device, const Shape &shape) const override {
+    if (device.space != MemorySpace::cuda) return "it needs a CUDA device";
+    if (device.compute_major < 8) return "asynchronous copies need compute capability 8.0";
+    return depths(shape, MmaShape::automatic).empty() ? "it has no pipeline for the stencil " + shape.name : "";
+  }
+
+protected:
+  std::vector<PassMaker> makers(const Shape &shape, MmaShape) const override {
+    return shape.dimensions == 2 ? pipelines_2d(shape) : pipelines_3d(shape);
+  }
+};
+
+} // namespace
+
+const Sweeper &stencil_iterated_cuda_core() {
+  static const CudaCoreSweeper sweeper("iterated", "cuda_core");
+  return sweeper;
+}
+
+} // namespace tcbound::stencil

@@ -1,0 +1,211 @@
+#pragma once
+
+// Device code: one warp advances a strip of columns while it walks down the rows; how, an engine P says (pipeline_2d.h and
+// ../banded/banded_2d.h). Rows are fetched ahead by asynchronous copies and leave by way of shared memory, so that a warp reads
+// and writes whole lines whatever the alignment. For .cu files only.
+//
+// An engine has W cells of a row in each lane and
+//   columns, margin   of a strip: columns - 2 margin are written; a segment of rows reads `margin` more on both sides
+//   R                 how far below a row its last sums are
+//   resident, ahead   warps of a multiprocessor, which bounds a lane's registers; row buffers of a warp, a power of 2
+//   pad               columns of zeros on both sides of a row in its buffer
+//   State(w, lane)    what a lane keeps from row to row
+//   own_column(lane, j)                where its cells lie
+//   advance<edge>(state, v, row, ...)  row y enters; row y - margin leaves in v
+//   put(row, lane, v)                  stores v into a row
+
+#include <algorithm>
+#include <cstdint>
+#include <type_traits>
+
+#include <cuda_runtime.h>
+
+#include "../../cuda/cell_copy.h"
+#include "../../cuda/error.h"
+#include "pass.h"
+
+namespace tcbound::stencil {
+
+struct Weights2d {
+  double at[7][7]; // [dy + R][dx + R]
+};
+
+// Which of the cells at hand may keep their values.
+enum class Edge { none, columns, rows_and_columns };
+
+// Segments of strips: a warp each. Strips at the sides of the grid, where cells that keep their values cost time in every row,
+// have segments of fewer rows; those come first.
+struct Strips {
+  const double *in;
+  double       *out;
+  int           nx, ny, ring;
+  int           strips, strip_columns, segments, segment_rows, side_segments, side_rows;
+
+  __host__ __device__ int sides() const { return strips < 2 ? strips : 2; }
+  __host__ __device__ int items() const { return sides() * side_segments + (strips - sides()) * segments; }
+};
+
+// Blocks are single warps: all that does not depend on the lane is then uniform for the compiler too, so that weights and loop
+// counters lie in uniform registers.
+template <class P> __global__ void __launch_bounds__(32, P::resident) advance_strips(const Strips g, const Weights2d w) {
+  constexpr int             R = P::R, W = P::W, columns = P::columns, ahead = P::ahead, stride = columns + 2 * P::pad;
+  extern __shared__ double2 shared[];
+  const int                 lane = threadIdx.x, item = blockIdx.x;
+  double *const             leaving = reinterpret_cast<double *>(shared) + ahead * stride;
+  double *const             rows = reinterpret_cast<double *>(shared) + P::pad;
+  const int  side_items = g.sides() * g.side_segments, inner_item = item - side_items, inner_strips = g.strips - g.sides();
+  const bool at_side = item < side_items;
+  const int  strip = at_side ? item % g.sides() * (g.strips - 1) : 1 + inner_item % inner_strips;
+  const int  rows_each = at_side ? g.side_rows : g.segment_rows;
+  const int  x_begin = strip * g.strip_columns, x_end = min(x_begin + g.strip_columns, g.nx);
+  const int  y_begin = (at_side ? item / g.sides() : inner_item / inner_strips) * rows_each,
+            y_end = min(y_begin + rows_each, g.ny);
+  const int x_first = x_begin - P::margin, x_lane = x_first + lane; // of copies: columns lane, lane + 32, ...
+  const int last_column = g.nx - 1 - g.ring, last = g.ny - 1 - g.ring;
+  unsigned  copied = 0, written = 0, fixed_columns = 0;
+#pragma unroll
+  for (int j = 0; j < W; ++j) {
+    const int x = x_lane + 32 * j, own = x_first + P::own_column(lane, j);
+    copied |= (x >= 0 && x < g.nx ? 1U : 0U) << j;
+    written |= (x >= x_begin && x < x_end ? 1U : 0U) << j;
+    fixed_columns |= (own < g.ring || own > last_column ? 1U : 0U) << j;
+  }
+  const bool side = x_first < g.ring || x_first + columns - 1 > last_column;
+
+  const bool    whole = x_first >= 0 && x_first + columns <= g.nx; // every column of every copied row lies in the array
+  const double *from = g.in + static_cast<std::int64_t>(y_begin - P::margin) * g.nx + x_lane;
+  int           y_fetched = y_begin - P::margin;
+  const int     y_fetch_end = min(y_end + P::margin, g.ny);
+  const auto    fetch = [&] { // the next row into its buffer; rows outside the array are zeros
+    double *to = rows + (y_fetched & (ahead - 1)) * stride + lane;
+    if (y_fetched < 0 || y_fetched >= y_fetch_end) {
+#pragma unroll
+      for (int j = 0; j < W; ++j) to[32 * j] = 0.0;
+    } else if (whole) {
+#pragma unroll
+      for (int j = 0; j < W; ++j) copy_cell(to + 32 * j, from + 32 * j);
+    } else {
+#pragma unroll
+      for (int j = 0; j < W; ++j)
+        if (copied >> j & 1)
+          copy_cell(to + 32 * j, from + 32 * j);
+        else
+          to[32 * j] = 0.0;
+    }
+    commit_copies();
+    from += g.nx;
+    ++y_fetched;
+  };
+
+  if constexpr (P::pad > 0)
+    for (int i = lane; i < 2 * P::pad * ahead; i += 32) {
+      const int at = i % (2 * P::pad), buffer = i / (2 * P::pad);
+      rows[buffer * stride + (at < P::pad ? at - P::pad : columns + at - P::pad)] = 0.0;
+    }
+  typename P::State state(w, lane);
+#pragma unroll 1
+  for (int i = 0; i < ahead - 1; ++i) fetch();
+  double    *to = g.out + static_cast<std::int64_t>(y_begin) * g.nx + x_lane;
+  int        y = y_begin - P::margin;
+  const auto turn = [&](auto edge) {
+    double v[W];
+    wait_copies<ahead - 2>();
+    __syncwarp(); // row y is there, and all lanes are done with row y - 1, whose buffer is filled next
+    fetch();
+    P::template advance<decltype(edge)::value>(state, v, rows + (y & (ahead - 1)) * stride, w, lane, fixed_columns, y, g.ring,
+                                               last);
+    if (y - P::margin >= y_begin) {
+      double *const buffer = leaving + (y & 1) * columns; // the other one is still being read
+      P::put(buffer, lane, v);
+      __syncwarp();
+#pragma unroll
+      for (int j = 0; j < W; ++j)
+        if (written >> j & 1) to[32 * j] = buffer[lane + 32 * j];
+      to += g.nx;
+    }
+    ++y;
+  };
+  // Cells that keep their values need care: at the grid's sides in all rows, else in the first and the last rows.
+  const int y_stop = y_end + P::margin;
+  const int inner_begin = min(max(y, g.ring + P::margin), y_stop), inner_end = max(inner_begin, min(y_stop, last + 1 - R));
+#pragma unroll 1
+  for (int part = 0; part < 3; ++part) {
+    const int stop = part == 0 ? inner_begin : part == 1 ? inner_end : y_stop;
+    if (part != 1) {
+#pragma unroll 1
+      while (y < stop) turn(std::integral_constant<Edge, Edge::rows_and_columns>());
+    } else if (side) {
+#pragma unroll 1
+      while (y < stop) turn(std::integral_constant<Edge, Edge::columns>());
+    } else {
+#pragma unroll 1
+      while (y < stop) turn(std::integral_constant<Edge, Edge::none>());
+    }
+  }
+}
+
+// As many segments as warps are resident at once, so that all end together, but none so short that the rows it shares with its
+// neighbours would be more than half of its own.
+template <class P> Strips plan_strips(const Grid &grid, int multiprocessors) {
+  const auto   ceil_divide = [](int a, int b) { return (a + b - 1) / b; };
+  const double side_cost = 1.6; // of a row there over one elsewhere
+  const int    warps = P::resident * multiprocessors;
+  Strips       g = {};
+  g.nx = static_cast<int>(grid.extent[0]);
+  g.ny = static_cast<int>(grid.extent[1]);
+  g.ring = grid.ring;
+  const int nx = std::max(1, g.nx), ny = std::max(1, g.ny), least = std::min(ny, 4 * P::margin);
+  g.strip_columns = ceil_divide(nx, ceil_divide(nx, P::columns - 2 * P::margin));
+  g.strips = ceil_divide(nx, g.strip_columns);
+  const int segments = std::max(1, static_cast<int>(warps / (g.strips - g.sides() + side_cost * g.sides())));
+  const int side_segments = std::max(1, (warps - (g.strips - g.sides()) * segments) / g.sides());
+  g.segment_rows = std::max(ceil_divide(ny, segments), least);
+  g.side_rows = std::max(ceil_divide(ny, std::min(side_segments, 2 * segments)), least);
+  g.segments = ceil_divide(ny, g.segment_rows);
+  g.side_segments = ceil_divide(ny, g.side_rows);
+  return g;
+}
+
+inline Weights2d weights_2d(const Shape &shape, const std::vector<double> &weights) {
+  Weights2d w = {};
+  const int r = shape.radius;
+  for (int p = 0; p < shape.points(); ++p) w.at[shape.offsets[p][1] + r][shape.offsets[p][0] + r] = weights[p];
+  return w;
+}
+
+template <class P> class StripPass : public Pass {
+public:
+  // shape, weights: those of the engine, of as many steps as it makes at once.
+  StripPass(Executor &executor, const Grid &grid, const Shape &shape, const std::vector<double> &weights, int depth)
+    : plan_(plan_strips<P>(grid, executor.device().multiprocessors)), weights_(weights_2d(shape, weights)), depth_(depth) {
+    TCBOUND_CUDA(cudaFuncSetAttribute(advance_strips<P>, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes));
+    TCBOUND_CUDA(cudaFuncSetAttribute(advance_strips<P>, cudaFuncAttributePreferredSharedMemoryCarveout, 100));
+  }
+
+  int depth() const override { return depth_; }
+
+  // A segment of a strip takes margins on both sides in both directions.
+  double redundancy() const override {
+    if (plan_.nx == 0 || plan_.ny == 0) return 1.0;
+    const double computed = 1.0 * plan_.strips * P::columns * plan_.segments * (plan_.segment_rows + 2.0 * P::margin);
+    return computed / (1.0 * plan_.nx * plan_.ny);
+  }
+
+  void run(Executor &executor, const double *in, double *out) override {
+    Strips strips = plan_;
+    strips.in = in;
+    strips.out = out;
+    advance_strips<P><<<static_cast<unsigned>(plan_.items()), 32, shared_bytes, static_cast<cudaStream_t>(executor.stream())>>>(
+      strips, weights_);
+    TCBOUND_LAUNCHED();
+  }
+
+private:
+  static constexpr int shared_bytes = 8 * ((P::ahead + 2) * P::columns + 2 * P::pad * P::ahead);
+
+  const Strips    plan_;
+  const Weights2d weights_;
+  const int       depth_;
+};
+
+} // namespace tcbound::stencil

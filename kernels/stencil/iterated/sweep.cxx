@@ -1,0 +1,151 @@
+// Sweeps as sequences of passes, and the list of backends.
+#include <algorithm>
+#include <string_view>
+
+#include "pass.h"
+
+namespace tcbound::stencil {
+namespace {
+
+using Passes = std::vector<std::unique_ptr<Pass>>;
+
+class PassSweep final : public Sweep {
+public:
+  // passes: by depth; the last one's is the sweep's.
+  PassSweep(const Problem &problem, Passes passes, std::string mma)
+    : problem_(problem), mma_(std::move(mma)), passes_(std::move(passes)) {}
+
+  int         depth() const override { return passes_.back()->depth(); }
+  std::string mma() const override { return mma_; }
+  bool        same_bits() const override {
+    return std::all_of(passes_.begin(), passes_.end(), [](const auto &pass) { return pass->same_bits(); });
+  }
+
+  void run(Executor &executor, const double *in, double *out, int steps) override {
+    const std::int64_t        size = problem_.grid.size();
+    const std::vector<Pass *> order = order_of(steps);
+    if (size == 0) return;
+    if (order.empty())
+      executor.copy(out, executor.space(), in, executor.space(), static_cast<std::size_t>(size) * sizeof(double));
+    if (order.size() > 1 && scratch_.size() == 0) scratch_ = Array<double>(executor, size);
+    for (std::size_t i = 0; i < order.size(); ++i) { // the last one writes to `out`
+      double *to = (order.size() - i) % 2 ? out : scratch_.data();
+      order[i]->run(executor, in, to);
+      in = to;
+    }
+  }
+
+  Work work(int steps) const override {
+    double issued = 0.0;
+    Work   work = sweep_work(problem_, steps, 1, 0.0);
+    for (const Pass *pass : order_of(steps)) issued += 2.0 * problem_.shape.points() * pass->redundancy() * pass->depth();
+    work.issued_flops =
+      static_cast<std::int64_t>(issued * static_cast<double>(problem_.grid.changing(problem_.shape.dimensions)));
+    work.bytes = work.compulsory_bytes = 16 * problem_.grid.size() * static_cast<std::int64_t>(order_of(steps).size());
+    return work;
+  }
+
+private:
+  std::vector<Pass *> order_of(int steps) const {
+    std::vector<Pass *> order;
+    for (auto pass = passes_.rbegin(); pass != passes_.rend(); ++pass)
+      for (; steps >= (*pass)->depth(); steps -= (*pass)->depth()) order.push_back(pass->get());
+    return order;
+  }
+
+  const Problem     problem_;
+  const std::string mma_;
+  const Passes      passes_;
+  Array<double>     scratch_;
+};
+
+// Seconds that a step takes for each cell, over those that a byte takes: moving memory and arithmetic, of which the smaller part
+// is hidden but for a share.
+double cost_of_step(const Pass &pass, int points, double flops_a_byte) {
+  const double exposed = 0.4, bytes = 16.0 / pass.depth(), flops = 2.0 * points * pass.redundancy() / flops_a_byte;
+  return std::max(bytes, flops) + exposed * std::min(bytes, flops);
+}
+
+int cheapest_depth(const Passes &passes, int points, double flops_a_byte) {
+  const auto cheaper = [&](const auto &a, const auto &b) {
+    return cost_of_step(*a, points, flops_a_byte) < cost_of_step(*b, points, flops_a_byte);
+  };
+  return (*std::min_element(passes.begin(), passes.end(), cheaper))->depth();
+}
+
+} // namespace
+
+std::vector<int> PassSweeper::depths(const Shape &shape, MmaShape mma) const {
+  std::vector<int> depths;
+  for (const PassMaker &maker : makers(shape, mma)) depths.push_back(maker.depth);
+  return depths;
+}
+
+std::unique_ptr<Sweep> PassSweeper::build(Executor &executor, const Problem &problem, const Settings &settings) const {
+  const Device  &device = executor.device();
+  const MmaShape mma = mma_for(device, settings.mma);
+  check_problem(problem);
+  std::string why_not = check(device, problem.shape);
+  if (why_not.empty() && mma != MmaShape::automatic) why_not = check_mma(device, mma);
+  const std::vector<PassMaker> all = makers(problem.shape, mma);
+  if (why_not.empty() && all.empty())
+    why_not = std::string("there are no ") + facts_of(mma).name + " kernels of the stencil " + problem.shape.name;
+  if (!why_not.empty()) throw Error(ErrorCode::unsupported, name() + ": " + why_not);
+
+  Passes      passes;
+  std::string valid;
+  for (const PassMaker &maker : all) {
+    passes.push_back(maker.make(executor, problem));
+    valid += (valid.empty() ? "" : ", ") + std::to_string(maker.depth);
+  }
+  const bool wide = mma != MmaShape::automatic && facts_of(mma).m > 8; // instructions of twice the rate
+  const int  depth =
+    settings.depth ? settings.depth : cheapest_depth(passes, problem.shape.points(), (wide ? 2.0 : 1.0) * settings.balance);
+  while (!passes.empty() && passes.back()->depth() > depth) passes.pop_back();
+  if (passes.empty() || passes.back()->depth() != depth)
+    throw Error(ErrorCode::unsupported,
+                problem.shape.name + " in passes of " + std::to_string(depth) + " steps; there are passes of " + valid);
+  return std::make_unique<PassSweep>(problem, std::move(passes), mma == MmaShape::automatic ? "" : facts_of(mma).name);
+}
+
+#define TCBOUND_KERNEL(op, format, backend)
+#define TCBOUND_SWEEP(op, format, backend) const Sweeper &op##_##format##_##backend();
+#include "../../list.def"
+
+namespace {
+
+// Of the backends, only "host" is compiled without a CUDA toolkit.
+constexpr bool built([[maybe_unused]] std::string_view backend) {
+#ifdef TCBOUND_HAVE_CUDA
+  return true;
+#else
+  return backend == "host";
+#endif
+}
+
+// Templates, so that what was not compiled is not referred to.
+#define TCBOUND_SWEEP(op, format, backend) \
+  template <bool present> void append_##format##_##backend(std::vector<const Sweeper *> &all) { \
+    if constexpr (present) all.push_back(&op##_##format##_##backend()); \
+  }
+#include "../../list.def"
+
+} // namespace
+
+const std::vector<const Sweeper *> &all_sweepers() {
+  static const std::vector<const Sweeper *> all = [] {
+    std::vector<const Sweeper *> found;
+#define TCBOUND_SWEEP(op, format, backend) append_##format##_##backend<built(#backend)>(found);
+#include "../../list.def"
+    return found;
+  }();
+  return all;
+}
+
+const Sweeper *find_sweeper(const std::string &name) {
+  for (const Sweeper *sweeper : all_sweepers())
+    if (sweeper->name() == name) return sweeper;
+  return nullptr;
+}
+
+} // namespace tcbound::stencil

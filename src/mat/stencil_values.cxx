@@ -1,0 +1,523 @@
+// Setting and reading the entries of a stenciltcbound matrix, and its assembly.
+#include "stenciltcbound.h"
+
+#include <algorithm>
+
+using tcbound::grid::Extents;
+using tcbound::grid::Stencil;
+
+// A row or column: its cell, given from the first owned one, and its component.
+struct Place {
+  PetscInt at[3] = {0, 0, 0};
+  PetscInt component = 0;
+};
+
+PetscErrorCode MatStencilTCBoundDropFormat(Mat A) {
+  Mat_StencilTCBound *t = StencilOf(A);
+
+  PetscFunctionBegin;
+  t->format.reset();
+  for (auto &parts : t->rows)
+    for (TCBoundLogRow &row : parts) row = NULL;
+  PetscCall(MatDestroy(&t->transpose));
+  PetscCall(MatDestroy(&t->block));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+// Gives every slot an array, so that any coefficient can be changed.
+PetscErrorCode MatStencilTCBoundExpand(Mat A) {
+  Mat_StencilTCBound *t = StencilOf(A);
+
+  PetscFunctionBegin;
+  if (t->expanded) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatStencilTCBoundDropFormat(A));
+  TCBoundCallCXX({
+    std::vector<std::vector<double>> stored = t->stencil.expand();
+    t->arrays.resize(t->grid.slots.size());
+    for (std::size_t s = 0; s < t->grid.slots.size(); s++)
+      if (t->active.empty() || t->active[s] < 0)
+        t->arrays[s].assign(static_cast<std::size_t>(t->grid.extents.rows()), 0.0);
+      else
+        t->arrays[s] = std::move(stored[static_cast<std::size_t>(t->active[s])]);
+    t->stencil = Stencil();
+  });
+  t->expanded = true;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatStencilTCBoundCompress(Mat A) {
+  Mat_StencilTCBound *t = StencilOf(A);
+
+  PetscFunctionBegin;
+  if (!t->expanded) PetscFunctionReturn(PETSC_SUCCESS);
+  TCBoundCallCXX(t->stencil = tcbound::grid::compress(t->grid.extents, t->grid.slots, std::move(t->arrays)));
+  t->arrays.clear();
+  t->expanded = false;
+  TCBoundCallCXX(t->active.assign(t->grid.slots.size(), -1));
+  std::size_t next = 0; // both lists are in the same order
+  for (std::size_t s = 0; s < t->grid.slots.size() && next < t->stencil.slots.size(); s++) {
+    const tcbound::grid::Slot &a = t->grid.slots[s], &b = t->stencil.slots[next];
+    if (std::equal(a.offset, a.offset + 3, b.offset) && a.component == b.component) t->active[s] = static_cast<int>(next++);
+  }
+  PetscCall(PetscInfo(A, "Stencil of %s\n", t->stencil.describe().c_str()));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static std::int64_t CellOf(const TCBoundStencilGrid &g, const Place &place) {
+  return (place.at[2] * g.extents.n[1] + place.at[1]) * g.extents.n[0] + place.at[0];
+}
+
+static bool IsOwned(const TCBoundStencilGrid &g, const Place &place) {
+  for (int d = 0; d < 3; d++)
+    if (place.at[d] < 0 || place.at[d] >= g.extents.n[d]) return false;
+  return true;
+}
+
+static Place PlaceOfCell(const TCBoundStencilGrid &g, PetscInt cell, PetscInt component) {
+  Place place;
+
+  place.component = component;
+  place.at[0] = static_cast<PetscInt>(cell % g.extents.n[0]);
+  place.at[1] = static_cast<PetscInt>(cell / g.extents.n[0] % g.extents.n[1]);
+  place.at[2] = static_cast<PetscInt>(cell / g.extents.n[0] / g.extents.n[1]);
+  return place;
+}
+
+static Place PlaceOfLocal(const TCBoundStencilGrid &g, PetscInt index) {
+  const PetscInt cell = index / g.dof;
+  Place          place;
+
+  place.component = index % g.dof;
+  place.at[0] = cell % g.ghost_size[0] + g.ghost_begin[0] - g.begin[0];
+  place.at[1] = cell / g.ghost_size[0] % g.ghost_size[1] + g.ghost_begin[1] - g.begin[1];
+  place.at[2] = cell / g.ghost_size[0] / g.ghost_size[1] + g.ghost_begin[2] - g.begin[2];
+  return place;
+}
+
+static PetscErrorCode PlaceOfGlobal(Mat A, PetscInt index, Place *place) {
+  const TCBoundStencilGrid &g = StencilOf(A)->grid;
+  PetscMPIInt               owner;
+
+  PetscFunctionBegin;
+  PetscCheck(index < A->rmap->N, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
+             "Index %" PetscInt_FMT " is not below the size %" PetscInt_FMT " of the matrix", index, A->rmap->N);
+  PetscCall(PetscLayoutFindOwner(A->rmap, index, &owner));
+  TCBoundStencilGridLocate(g, A->rmap, owner, index / g.dof, place->at);
+  for (int d = 0; d < 3; d++) place->at[d] -= g.begin[d];
+  place->component = index % g.dof;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static int SlotOf(const TCBoundStencilGrid &g, const Place &row, const Place &column) {
+  const PetscInt offset[3] = {column.at[0] - row.at[0], column.at[1] - row.at[1], column.at[2] - row.at[2]};
+
+  return TCBoundStencilGridSlot(g, offset, column.component);
+}
+
+// An error if an entry that is to be set has no slot, unless that was asked for.
+static PetscErrorCode CheckSlot(Mat A, const Place &row, const Place &column, int slot, PetscScalar value) {
+  const Mat_StencilTCBound *t = StencilOf(A);
+  const TCBoundStencilGrid &g = t->grid;
+
+  PetscFunctionBegin;
+  PetscCheck(slot >= 0 || t->ignore_outside || (value == 0.0 && t->ignore_zeros), PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
+             "In the row of component %" PetscInt_FMT " of cell (%" PetscInt_FMT ", %" PetscInt_FMT ", %" PetscInt_FMT
+             ") there is no entry for the cell at offset (%" PetscInt_FMT ", %" PetscInt_FMT ", %" PetscInt_FMT
+             "): the DMDA has a %s stencil of width %" PetscInt_FMT " in %" PetscInt_FMT
+             "D. Make it with DMDA_STENCIL_BOX or wider, or use another matrix type, such as %s",
+             row.component, row.at[0] + g.begin[0], row.at[1] + g.begin[1], row.at[2] + g.begin[2], column.at[0] - row.at[0],
+             column.at[1] - row.at[1], column.at[2] - row.at[2], g.star ? "star" : "box", g.width, g.dim, MATAIJTCBOUND);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+// An entry of an owned row, given from the first one; without a slot it is dropped.
+static void SetEntry(Mat_StencilTCBound *t, int slot, std::int64_t row, PetscScalar value, InsertMode mode) {
+  if (slot < 0 || (value == 0.0 && t->ignore_zeros && mode == ADD_VALUES)) return;
+  double &to = t->arrays[static_cast<std::size_t>(slot)][static_cast<std::size_t>(row)];
+  if (mode == ADD_VALUES)
+    to += value;
+  else
+    to = value;
+}
+
+static PetscErrorCode StashEntry(Mat A, PetscInt row, PetscInt column, PetscScalar value, InsertMode mode) {
+  Mat_StencilTCBound *t = StencilOf(A);
+
+  PetscFunctionBegin;
+  PetscCheck(!A->nooffprocentries, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG,
+             "Row %" PetscInt_FMT " belongs to another rank, though MAT_NO_OFF_PROC_ENTRIES is set", row);
+  if (!t->ignore_off_process) TCBoundCallCXX(t->stash.push_back({row, column, value, mode}));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SetPlacedEntry(Mat A, const Place &row, const Place &column, PetscScalar value, InsertMode mode) {
+  Mat_StencilTCBound *t = StencilOf(A);
+  const int           slot = SlotOf(t->grid, row, column);
+
+  PetscFunctionBegin;
+  if (slot < 0) PetscCall(CheckSlot(A, row, column, slot, value));
+  SetEntry(t, slot, CellOf(t->grid, row) * t->grid.dof + row.component, value, mode);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatSetValues_StencilTCBound(Mat A, PetscInt m, const PetscInt rows[], PetscInt n, const PetscInt columns[],
+                                           const PetscScalar values[], InsertMode mode) {
+  Mat_StencilTCBound *t = StencilOf(A);
+  std::vector<Place>  places(static_cast<std::size_t>(n));
+
+  PetscFunctionBegin;
+  PetscCall(MatStencilTCBoundExpand(A));
+  for (PetscInt c = 0; c < n; c++)
+    if (columns[c] >= 0) PetscCall(PlaceOfGlobal(A, columns[c], &places[static_cast<std::size_t>(c)]));
+  for (PetscInt r = 0; r < m; r++) {
+    Place row;
+
+    if (rows[r] < 0) continue;
+    PetscCall(PlaceOfGlobal(A, rows[r], &row));
+    const bool owned = IsOwned(t->grid, row);
+    for (PetscInt c = 0; c < n; c++) {
+      const PetscScalar value = !values ? 0.0 : t->row_oriented ? values[r * n + c] : values[c * m + r];
+      if (columns[c] < 0) continue;
+      if (owned)
+        PetscCall(SetPlacedEntry(A, row, places[static_cast<std::size_t>(c)], value, mode));
+      else
+        PetscCall(StashEntry(A, rows[r], columns[c], value, mode));
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  The slot of an entry of an owned row, all in the ghosted array's numbers. Applications give the columns of one row after the other in
+  the same order, so the point that the last row's column had is tried first: its distance must be the same, and the row must have
+  it (else the distance leads to a cell of another line).
+*/
+static int SlotOfLocal(const TCBoundStencilGrid &g, const Place &row, PetscInt row_cell, PetscInt index, int *last_point) {
+  const PetscInt cell = g.dof == 1 ? index : index / g.dof, component = g.dof == 1 ? 0 : index % g.dof;
+
+  if (*last_point >= 0 && cell - row_cell == g.distances[static_cast<std::size_t>(*last_point)]) {
+    const int *offset = g.slots[static_cast<std::size_t>(*last_point * g.dof)].offset;
+    bool       there = true;
+    for (int d = 0; d < 3; d++) {
+      const PetscInt at = row.at[d] + offset[d] + g.begin[d] - g.ghost_begin[d];
+      there = there && at >= 0 && at < g.ghost_size[d];
+    }
+    if (there) return static_cast<int>(*last_point * g.dof + component);
+  }
+  const int slot = SlotOf(g, row, PlaceOfLocal(g, index));
+  *last_point = slot < 0 ? -1 : static_cast<int>(slot / g.dof);
+  return slot;
+}
+
+PetscErrorCode MatSetValuesLocal_StencilTCBound(Mat A, PetscInt m, const PetscInt rows[], PetscInt n, const PetscInt columns[],
+                                                const PetscScalar values[], InsertMode mode) {
+  Mat_StencilTCBound       *t = StencilOf(A);
+  const TCBoundStencilGrid &g = t->grid;
+
+  PetscFunctionBegin;
+  PetscCall(MatStencilTCBoundExpand(A));
+  if (t->last_points.size() < static_cast<std::size_t>(n))
+    TCBoundCallCXX(t->last_points.resize(static_cast<std::size_t>(n), -1));
+  for (PetscInt r = 0; r < m; r++) {
+    const PetscInt row_cell = rows[r] < 0 ? -1 : rows[r] / g.dof;
+    if (row_cell < 0 || g.cells[row_cell] < 0) continue; // no cell of the grid, as beyond a boundary
+    const PetscInt global = g.cells[row_cell] * g.dof + rows[r] % g.dof;
+    const bool     owned = global >= A->rmap->rstart && global < A->rmap->rend;
+    const Place    given = PlaceOfLocal(g, rows[r]); // perhaps in a layer: offsets are the same there
+
+    for (PetscInt c = 0; c < n; c++) {
+      const PetscScalar value = !values ? 0.0 : t->row_oriented ? values[r * n + c] : values[c * m + r];
+      if (columns[c] < 0 || g.cells[columns[c] / g.dof] < 0) continue;
+      if (!owned) {
+        PetscCall(StashEntry(A, global, g.cells[columns[c] / g.dof] * g.dof + columns[c] % g.dof, value, mode));
+        continue;
+      }
+      const int slot = SlotOfLocal(g, given, row_cell, columns[c], &t->last_points[static_cast<std::size_t>(c)]);
+      if (slot < 0) PetscCall(CheckSlot(A, given, PlaceOfLocal(g, columns[c]), slot, value));
+      SetEntry(t, slot, global - A->rmap->rstart, value, mode);
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatSetValuesBlockedLocal_StencilTCBound(Mat A, PetscInt m, const PetscInt rows[], PetscInt n,
+                                                       const PetscInt columns[], const PetscScalar values[], InsertMode mode) {
+  const PetscInt        dof = StencilOf(A)->grid.dof;
+  std::vector<PetscInt> all_rows, all_columns;
+
+  PetscFunctionBegin;
+  for (PetscInt r = 0; r < m; r++)
+    for (PetscInt c = 0; c < dof; c++) all_rows.push_back(rows[r] < 0 ? -1 : rows[r] * dof + c);
+  for (PetscInt r = 0; r < n; r++)
+    for (PetscInt c = 0; c < dof; c++) all_columns.push_back(columns[r] < 0 ? -1 : columns[r] * dof + c);
+  PetscCall(MatSetValuesLocal_StencilTCBound(A, m * dof, all_rows.data(), n * dof, all_columns.data(), values, mode));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+// The coefficient of a slot of the grid in an owned row.
+static PetscScalar Coefficient(const Mat_StencilTCBound *t, int slot, std::int64_t cell, PetscInt component) {
+  const auto s = static_cast<std::size_t>(slot);
+
+  if (t->expanded) return t->arrays[s][static_cast<std::size_t>(cell * t->grid.dof + component)];
+  if (t->active.empty() || t->active[s] < 0) return 0.0;
+  return t->stencil.coefficient(t->active[s], cell, static_cast<int>(component));
+}
+
+PetscErrorCode MatGetValues_StencilTCBound(Mat A, PetscInt m, const PetscInt rows[], PetscInt n, const PetscInt columns[],
+                                           PetscScalar values[]) {
+  Mat_StencilTCBound *t = StencilOf(A);
+  Place               row, column;
+
+  PetscFunctionBegin;
+  for (PetscInt r = 0; r < m; r++) {
+    if (rows[r] < 0) continue;
+    PetscCall(PlaceOfGlobal(A, rows[r], &row));
+    PetscCheck(IsOwned(t->grid, row), PETSC_COMM_SELF, PETSC_ERR_SUP, "Only local values can be read; row %" PetscInt_FMT,
+               rows[r]);
+    for (PetscInt c = 0; c < n; c++) {
+      if (columns[c] < 0) continue;
+      PetscCall(PlaceOfGlobal(A, columns[c], &column));
+      const int slot = SlotOf(t->grid, row, column);
+      values[t->row_oriented ? r * n + c : c * m + r] =
+        slot < 0 ? 0.0 : Coefficient(t, slot, CellOf(t->grid, row), row.component);
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+// All points of the stencil that the row's cell has, zeros as well, by ascending column: what DMCreateMatrix() preallocates for AIJ.
+PetscErrorCode MatGetRow_StencilTCBound(Mat A, PetscInt row, PetscInt *n, PetscInt **columns, PetscScalar **values) {
+  Mat_StencilTCBound                           *t = StencilOf(A);
+  const TCBoundStencilGrid                     &g = t->grid;
+  std::vector<std::pair<PetscInt, PetscScalar>> entries;
+  Stencil                                       shape;
+
+  PetscFunctionBegin;
+  PetscCheck(row >= A->rmap->rstart && row < A->rmap->rend, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
+             "Only local rows can be read; row %" PetscInt_FMT, row);
+  const PetscInt local = row - A->rmap->rstart;
+  const Place    at = PlaceOfCell(g, local / g.dof, local % g.dof);
+  shape.extents = g.extents;
+  for (std::size_t s = 0; s < g.slots.size(); s++) {
+    const tcbound::grid::Slot &slot = g.slots[s];
+    if (!shape.exists(slot, at.at[0], at.at[1], at.at[2])) continue;
+    const PetscInt cell =
+      TCBoundStencilGridCell(g, at.at[0] + slot.offset[0], at.at[1] + slot.offset[1], at.at[2] + slot.offset[2]);
+    entries.emplace_back(cell * g.dof + slot.component, Coefficient(t, static_cast<int>(s), local / g.dof, at.component));
+  }
+  std::sort(entries.begin(), entries.end(), [](const auto &a, const auto &b) { return a.first < b.first; });
+  t->row_columns.clear();
+  t->row_values.clear();
+  for (const auto &[column, value] : entries) {
+    t->row_columns.push_back(column);
+    t->row_values.push_back(value);
+  }
+  if (n) *n = static_cast<PetscInt>(entries.size());
+  if (columns) *columns = t->row_columns.data();
+  if (values) *values = t->row_values.data();
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatRestoreRow_StencilTCBound(Mat, PetscInt, PetscInt *, PetscInt **, PetscScalar **) {
+  PetscFunctionBegin;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+// Sends each item to the rank that `owner` tells, and gives those for this rank, by rising rank of the sender and in its order.
+template <class T>
+static PetscErrorCode SendToOwners(Mat A, const std::vector<T> &items, const std::vector<PetscMPIInt> &owners,
+                                   std::vector<T> *received) {
+  MPI_Comm                                 comm = PetscObjectComm((PetscObject)A);
+  std::vector<PetscMPIInt>                 to;
+  std::vector<std::vector<T>>              outgoing;
+  std::vector<int>                         counts;
+  std::vector<std::pair<PetscMPIInt, int>> from; // rank, bytes
+  std::vector<MPI_Request>                 requests;
+  PetscMPIInt                              senders, *sender_ranks, tag;
+  int                                     *sender_counts;
+
+  PetscFunctionBegin;
+  for (std::size_t i = 0; i < items.size(); i++) {
+    auto found = std::find(to.begin(), to.end(), owners[i]); // a rank has few neighbours
+    if (found == to.end()) {
+      found = to.insert(to.end(), owners[i]);
+      outgoing.emplace_back();
+    }
+    outgoing[static_cast<std::size_t>(found - to.begin())].push_back(items[i]);
+  }
+  for (const auto &list : outgoing) counts.push_back(static_cast<int>(list.size() * sizeof(T)));
+  PetscCall(PetscCommBuildTwoSided(comm, 1, MPI_INT, static_cast<PetscMPIInt>(to.size()), to.data(), counts.data(), &senders,
+                                   &sender_ranks, &sender_counts));
+  for (PetscMPIInt s = 0; s < senders; s++) from.emplace_back(sender_ranks[s], sender_counts[s]);
+  std::sort(from.begin(), from.end());
+  PetscCall(PetscFree(sender_ranks));
+  PetscCall(PetscFree(sender_counts));
+  std::size_t total = 0;
+  for (const auto &sender : from) total += static_cast<std::size_t>(sender.second) / sizeof(T);
+  received->resize(total);
+  requests.resize(from.size() + to.size());
+  PetscCall(PetscObjectGetNewTag((PetscObject)A, &tag));
+  total = 0;
+  for (std::size_t s = 0; s < from.size(); s++) {
+    PetscCallMPI(MPI_Irecv(received->data() + total, from[s].second, MPI_BYTE, from[s].first, tag, comm, &requests[s]));
+    total += static_cast<std::size_t>(from[s].second) / sizeof(T);
+  }
+  for (std::size_t s = 0; s < to.size(); s++)
+    PetscCallMPI(MPI_Isend(outgoing[s].data(), counts[s], MPI_BYTE, to[s], tag, comm, &requests[from.size() + s]));
+  PetscCallMPI(MPI_Waitall(static_cast<PetscMPIInt>(requests.size()), requests.data(), MPI_STATUSES_IGNORE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatAssemblyBegin_StencilTCBound(Mat, MatAssemblyType) {
+  PetscFunctionBegin;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode TakeStash(Mat A) {
+  Mat_StencilTCBound              *t = StencilOf(A);
+  std::vector<PetscMPIInt>         owners;
+  std::vector<TCBoundStencilEntry> received;
+
+  PetscFunctionBegin;
+  for (const TCBoundStencilEntry &entry : t->stash) {
+    PetscMPIInt owner;
+    PetscCall(PetscLayoutFindOwner(A->rmap, entry.row, &owner));
+    owners.push_back(owner);
+  }
+  PetscCall(SendToOwners(A, t->stash, owners, &received));
+  t->stash.clear();
+  if (!received.empty()) PetscCall(MatStencilTCBoundExpand(A));
+  for (const TCBoundStencilEntry &entry : received) {
+    Place row, column;
+
+    PetscCheck(A->insertmode == NOT_SET_VALUES || A->insertmode == entry.mode, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE,
+               "Some ranks have added values, others inserted");
+    PetscCall(PlaceOfGlobal(A, entry.row, &row));
+    PetscCall(PlaceOfGlobal(A, entry.column, &column));
+    PetscCall(SetPlacedEntry(A, row, column, entry.value, entry.mode));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatAssemblyEnd_StencilTCBound(Mat A, MatAssemblyType type) {
+  Mat_StencilTCBound *t = StencilOf(A);
+
+  PetscFunctionBegin;
+  if (!A->nooffprocentries) PetscCall(TakeStash(A));
+  if (type == MAT_FLUSH_ASSEMBLY) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatStencilTCBoundCompress(A));
+  // DMCreateMatrix() puts its own view here on several ranks, which leaves out what we have to say.
+  if (A->ops->view != MatView_StencilTCBound) {
+    t->natural_view = A->ops->view;
+    A->ops->view = MatView_StencilTCBound;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatZeroEntries_StencilTCBound(Mat A) {
+  Mat_StencilTCBound *t = StencilOf(A);
+
+  PetscFunctionBegin;
+  PetscCall(MatStencilTCBoundDropFormat(A));
+  if (t->expanded) {
+    for (std::vector<double> &array : t->arrays) std::fill(array.begin(), array.end(), 0.0);
+  } else {
+    t->stencil = Stencil();
+    t->stencil.extents = t->grid.extents;
+    t->active.assign(t->grid.slots.size(), -1);
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+// The owned ones, counted from the first owned row, of rows that any rank may name.
+static PetscErrorCode OwnedRows(Mat A, PetscInt n, const PetscInt rows[], std::vector<PetscInt> *owned) {
+  std::vector<PetscInt>    all;
+  std::vector<PetscMPIInt> owners;
+
+  PetscFunctionBegin;
+  for (PetscInt r = 0; r < n; r++) {
+    PetscMPIInt owner;
+    if (rows[r] < 0) continue;
+    PetscCheck(rows[r] < A->rmap->N, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
+               "Row %" PetscInt_FMT " is not below %" PetscInt_FMT, rows[r], A->rmap->N);
+    PetscCall(PetscLayoutFindOwner(A->rmap, rows[r], &owner));
+    all.push_back(rows[r]);
+    owners.push_back(owner);
+  }
+  PetscCall(SendToOwners(A, all, owners, owned));
+  for (PetscInt &row : *owned) row -= A->rmap->rstart;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+// Makes rows those of a diagonal matrix, and b what x gives there.
+static PetscErrorCode ReplaceRows(Mat A, const std::vector<PetscInt> &rows, PetscScalar diagonal, Vec x, Vec b) {
+  Mat_StencilTCBound *t = StencilOf(A);
+  const PetscInt      here[3] = {0, 0, 0}, dof = t->grid.dof;
+
+  PetscFunctionBegin;
+  for (PetscInt row : rows) {
+    for (std::vector<double> &array : t->arrays) array[static_cast<std::size_t>(row)] = 0.0;
+    t->arrays[static_cast<std::size_t>(TCBoundStencilGridSlot(t->grid, here, row % dof))][static_cast<std::size_t>(row)] =
+      diagonal;
+  }
+  if (x && b) {
+    const PetscScalar *from;
+    PetscScalar       *to;
+
+    PetscCall(VecGetArrayRead(x, &from));
+    PetscCall(VecGetArray(b, &to));
+    for (PetscInt row : rows) to[row] = diagonal * from[row];
+    PetscCall(VecRestoreArray(b, &to));
+    PetscCall(VecRestoreArrayRead(x, &from));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatZeroRows_StencilTCBound(Mat A, PetscInt n, const PetscInt rows[], PetscScalar diagonal, Vec x, Vec b) {
+  std::vector<PetscInt> owned;
+
+  PetscFunctionBegin;
+  PetscCall(OwnedRows(A, n, rows, &owned));
+  PetscCall(MatStencilTCBoundExpand(A));
+  PetscCall(ReplaceRows(A, owned, diagonal, x, b));
+  PetscCall(MatStencilTCBoundCompress(A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatZeroRowsColumns_StencilTCBound(Mat A, PetscInt n, const PetscInt rows[], PetscScalar diagonal, Vec x, Vec b) {
+  Mat_StencilTCBound   *t = StencilOf(A);
+  const Extents        &e = t->grid.extents;
+  const auto            layered = static_cast<std::size_t>(e.ghosted_cells() * e.dof), own = static_cast<std::size_t>(e.rows());
+  std::vector<PetscInt> owned;
+  std::vector<double>   marks(own, 0.0), marks_around(layered), x_around(layered);
+  const PetscScalar    *from = NULL;
+  PetscScalar          *to = NULL;
+
+  PetscFunctionBegin;
+  PetscCall(OwnedRows(A, n, rows, &owned));
+  PetscCall(MatStencilTCBoundExpand(A));
+  for (PetscInt row : owned) marks[static_cast<std::size_t>(row)] = 1.0;
+  PetscCall(MatStencilTCBoundGetLayers(A, marks.data(), marks_around.data()));
+  const bool shift = x && b;
+  if (shift) {
+    PetscCall(VecGetArrayRead(x, &from));
+    PetscCall(MatStencilTCBoundGetLayers(A, from, x_around.data()));
+    PetscCall(VecRestoreArrayRead(x, &from));
+    PetscCall(VecGetArray(b, &to));
+  }
+  ForEachNeighbour(t->grid, [&](std::int64_t cell, std::int64_t i, std::int64_t j, std::int64_t k, int s) {
+    const tcbound::grid::Slot &slot = t->grid.slots[static_cast<std::size_t>(s)];
+    const auto                 at = static_cast<std::size_t>(
+      TCBoundStencilGridLayered(e, i + slot.offset[0], j + slot.offset[1], k + slot.offset[2]) + slot.component);
+    if (marks_around[at] == 0.0) return;
+    for (std::int64_t row = cell * e.dof; row < (cell + 1) * e.dof; row++) {
+      double &entry = t->arrays[static_cast<std::size_t>(s)][static_cast<std::size_t>(row)];
+      if (shift) to[row] -= entry * x_around[at];
+      entry = 0.0;
+    }
+  });
+  if (shift) PetscCall(VecRestoreArray(b, &to));
+  PetscCall(ReplaceRows(A, owned, diagonal, x, b));
+  PetscCall(MatStencilTCBoundCompress(A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,391 @@
+// Every kernel of stencil/grid against a long double reference, and what compress() makes of coefficients.
+#include "spmv_fixture.h"
+#include "stencil/grid/format.h"
+#include "stencil/grid/host_product.h"
+#ifdef TCBOUND_HAVE_CUDA
+#include "stencil/grid/cuda_core_tuning.h"
+#endif
+
+namespace {
+
+using namespace tcbound;
+using namespace tcbound::test;
+using grid::Extents;
+using grid::Part;
+using grid::Slot;
+using grid::Stencil;
+
+enum class Values { constant, faces, scattered, variable, mixed, sparse };
+
+const char *name_of(Values values) {
+  switch (values) {
+  case Values::constant:
+    return "constant";
+  case Values::faces:
+    return "constant with other rows at the faces";
+  case Values::scattered:
+    return "constant with a few other rows";
+  case Values::variable:
+    return "variable";
+  case Values::mixed:
+    return "some slots variable";
+  case Values::sparse:
+    return "some slots zero";
+  }
+  return "";
+}
+
+struct Case {
+  Extents extents;
+  int     width = 1;
+  bool    box = false;
+  Values  values = Values::constant;
+
+  std::string describe() const {
+    std::string text;
+    for (int d = 0; d < 3; ++d)
+      text +=
+        std::to_string(extents.n[d]) + "(" + std::to_string(extents.low[d]) + "," + std::to_string(extents.high[d]) + ") ";
+    return text + "dof " + std::to_string(extents.dof) + (box ? " box " : " star ") + std::to_string(width) + ", " +
+           name_of(values);
+  }
+};
+
+std::vector<Slot> slots_of(const Case &c) {
+  std::vector<Slot> slots;
+  int               w[3];
+  for (int d = 0; d < 3; ++d) w[d] = c.extents.n[d] > 1 ? c.width : 0;
+  for (int z = -w[2]; z <= w[2]; ++z)
+    for (int y = -w[1]; y <= w[1]; ++y)
+      for (int x = -w[0]; x <= w[0]; ++x)
+        for (int component = 0; component < c.extents.dof; ++component)
+          if (c.box || (x != 0) + (y != 0) + (z != 0) <= 1) slots.push_back({{x, y, z}, component});
+  return slots;
+}
+
+// Arrays by slot. Where a neighbour does not exist, something that must not be used.
+std::vector<std::vector<double>> values_of(const Case &c, const std::vector<Slot> &slots) {
+  const Extents                   &e = c.extents;
+  std::mt19937_64                  random(41);
+  std::uniform_real_distribution<> uniform(-1.0, 1.0);
+  Stencil                          shape;
+  shape.extents = e;
+  std::vector<std::vector<double>> arrays(slots.size(), std::vector<double>(static_cast<std::size_t>(e.rows())));
+  for (std::size_t s = 0; s < slots.size(); ++s) {
+    std::vector<double> constants(static_cast<std::size_t>(e.dof));
+    for (double &value : constants) value = c.values == Values::sparse && s % 3 == 1 ? 0.0 : uniform(random);
+    const bool varies = c.values == Values::variable || (c.values == Values::mixed && s % 2 == 0);
+    for (std::int64_t cell = 0; cell < e.cells(); ++cell) {
+      const std::int64_t i = cell % e.n[0], j = cell / e.n[0] % e.n[1], k = cell / e.n[0] / e.n[1];
+      const bool         face = (e.n[0] > 1 && (i == 0 || i == e.n[0] - 1)) || (e.n[1] > 1 && (j == 0 || j == e.n[1] - 1)) ||
+                        (e.n[2] > 1 && (k == 0 || k == e.n[2] - 1));
+      const bool other = (c.values == Values::faces && face) || (c.values == Values::scattered && cell % 37 == 5);
+      for (int component = 0; component < e.dof; ++component) {
+        double &to = arrays[s][static_cast<std::size_t>(cell * e.dof + component)];
+        to = varies ? uniform(random) : constants[static_cast<std::size_t>(component)];
+        if (other) to = s % 2 ? 0.0 : 3.0 + component + static_cast<double>(cell % 3);
+        if (!shape.exists(slots[s], i, j, k)) to = nan_value;
+      }
+    }
+  }
+  return arrays;
+}
+
+// x of every cell with its layers, and of the owned ones alone.
+struct Vectors {
+  std::vector<double> ghosted, owned, ghosts;
+};
+
+std::size_t ghosted_at(const Extents &e, std::int64_t i, std::int64_t j, std::int64_t k) {
+  return static_cast<std::size_t>((((k + e.low[2]) * e.ghosted(1) + j + e.low[1]) * e.ghosted(0) + i + e.low[0]) * e.dof);
+}
+
+Vectors vectors_of(const Extents &e) {
+  Vectors v;
+  v.ghosted = random_vector(e.ghosted_cells() * e.dof, 5);
+  v.ghosts = v.ghosted;
+  for (std::int64_t k = 0; k < e.n[2]; ++k)
+    for (std::int64_t j = 0; j < e.n[1]; ++j)
+      for (std::int64_t i = 0; i < e.n[0]; ++i)
+        for (int c = 0; c < e.dof; ++c) {
+          const std::size_t at = ghosted_at(e, i, j, k) + static_cast<std::size_t>(c);
+          v.owned.push_back(v.ghosted[at]);
+          v.ghosts[at] = nan_value; // only layers may be read there
+        }
+  return v;
+}
+
+Expected reference(const Extents &e, const std::vector<Slot> &slots, const std::vector<std::vector<double>> &arrays,
+                   double alpha, double beta, const std::vector<double> &ghosted, const std::vector<double> &y) {
+  Stencil  shape;
+  Expected expected;
+  shape.extents = e;
+  for (std::int64_t k = 0; k < e.n[2]; ++k)
+    for (std::int64_t j = 0; j < e.n[1]; ++j)
+      for (std::int64_t i = 0; i < e.n[0]; ++i)
+        for (int c = 0; c < e.dof; ++c) {
+          const auto  row = static_cast<std::size_t>(((k * e.n[1] + j) * e.n[0] + i) * e.dof + c);
+          long double sum = 0, magnitude = 0;
+          for (std::size_t s = 0; s < slots.size(); ++s) {
+            const Slot &slot = slots[s];
+            if (!shape.exists(slot, i, j, k)) continue;
+            const std::size_t from = ghosted_at(e, i + slot.offset[0], j + slot.offset[1], k + slot.offset[2]);
+            const long double term =
+              static_cast<long double>(arrays[s][row]) * ghosted[from + static_cast<std::size_t>(slot.component)];
+            sum += term;
+            magnitude += std::abs(term);
+          }
+          const long double added = beta == 0.0 ? 0.0L : static_cast<long double>(beta) * y[row];
+          expected.value.push_back(alpha * sum + added);
+          expected.tolerance.push_back(
+            4.0L * static_cast<long double>(slots.size() + 2) *
+            (std::numeric_limits<double>::epsilon() * (std::abs(alpha) * magnitude + std::abs(added)) +
+             std::numeric_limits<double>::denorm_min()));
+        }
+  return expected;
+}
+
+class StencilGrid : public Spmv {
+protected:
+  void apply(Format &format, const Product &product) override {
+    auto &own = static_cast<grid::GridFormat &>(format);
+    if (in_parts_) {
+      own.multiply(executor(), product, ghosts_, Part::shell);
+      own.multiply(executor(), product, ghosts_, Part::interior);
+    } else {
+      own.multiply(executor(), product, ghosts_, Part::all);
+    }
+  }
+
+  void expect_case(const Case &c) {
+    SCOPED_TRACE(c.describe());
+    const std::vector<Slot> slots = slots_of(c);
+    const auto              arrays = values_of(c, slots);
+    const Stencil           stencil = compress(c.extents, slots, arrays);
+    const Vectors           v = vectors_of(c.extents);
+    Guarded                 ghosts(executor(), v.ghosts, true);
+    Problem                 problem;
+    problem.stencil = &stencil;
+    ASSERT_EQ(kernel().check(executor().device(), problem), "");
+    const auto format = build(problem);
+    EXPECT_EQ(format->work(false, true), kernel().predict(problem, false, true));
+    ghosts_ = ghosts.data();
+    for (const Call &call : {Call{}, Call{false, -0.5, 1.0, true, true}, Call{false, 2.0, -3.0, false, false}}) {
+      std::vector<double> y = random_vector(c.extents.rows(), 2);
+      if (call.beta == 0.0) std::fill(y.begin(), y.end(), nan_value);
+      const Expected expected = reference(c.extents, slots, arrays, call.alpha, call.beta, v.ghosted, y);
+      in_parts_ = false;
+      const std::vector<double> whole = multiply(*format, call, v.owned, y);
+      expect_near(whole, expected);
+      in_parts_ = true;
+      expect_near(multiply(*format, call, v.owned, y), expected);
+      in_parts_ = false;
+      EXPECT_TRUE(same_bits(whole, multiply(*format, call, v.owned, y))) << "another run gives other bits";
+    }
+    expect_diagonal(c, slots, arrays, *format);
+  }
+
+  void expect_diagonal(const Case &c, const std::vector<Slot> &slots, const std::vector<std::vector<double>> &arrays,
+                       Format &format) {
+    const auto          dof = static_cast<std::size_t>(c.extents.dof);
+    std::vector<double> expected(static_cast<std::size_t>(c.extents.rows()));
+    for (std::size_t s = 0; s < slots.size(); ++s)
+      if (!slots[s].offset[0] && !slots[s].offset[1] && !slots[s].offset[2])
+        for (std::size_t row = static_cast<std::size_t>(slots[s].component); row < expected.size(); row += dof)
+          expected[row] = arrays[s][row];
+    Guarded d(executor(), std::vector<double>(expected.size(), nan_value), true);
+    bool    intact = false;
+    format.diagonal(executor(), d.data());
+    EXPECT_TRUE(same_bits(d.read(intact), expected));
+    EXPECT_TRUE(intact);
+  }
+
+  virtual std::unique_ptr<Format> build(const Problem &problem) { return kernel().build(executor(), problem); }
+
+  const double *ghosts_ = nullptr;
+  bool          in_parts_ = false;
+};
+
+constexpr Values all_values[] = {Values::constant, Values::faces, Values::scattered,
+                                 Values::variable, Values::mixed, Values::sparse};
+
+TEST_P(StencilGrid, OneCellAway) {
+  const std::int64_t sizes[][3] = {{1, 1, 1},    {2, 1, 1}, {300, 1, 1}, {2, 2, 1},   {33, 17, 1}, {255, 5, 1},  {257, 40, 1},
+                                   {600, 70, 1}, {2, 2, 2}, {3, 4, 5},   {31, 33, 9}, {32, 32, 8}, {65, 34, 20}, {40, 3, 33}};
+  for (const auto &n : sizes)
+    for (const bool box : {false, true})
+      for (const Values values : all_values) expect_case({{{n[0], n[1], n[2]}}, 1, box, values});
+}
+
+TEST_P(StencilGrid, FurtherAway) {
+  for (const int width : {2, 3})
+    for (const bool box : {false, true})
+      for (const Values values : {Values::constant, Values::faces, Values::scattered, Values::variable}) {
+        expect_case({{{3, 3, 3}}, width, box, values});
+        expect_case({{{300, 20, 1}}, width, box, values});
+        expect_case({{{255, 5, 1}}, width, box, values});
+        expect_case({{{500, 1, 1}}, width, box, values});
+        expect_case({{{34, 35, 7}}, width, box, values});
+      }
+}
+
+TEST_P(StencilGrid, Layers) {
+  std::mt19937_64 random(3);
+  for (int repeat = 0; repeat < 60; ++repeat) {
+    Case c;
+    c.width = 1 + static_cast<int>(random() % 3);
+    const int dimensions = 1 + static_cast<int>(random() % 3);
+    for (int d = 0; d < dimensions; ++d) {
+      c.extents.n[d] = c.width + static_cast<std::int64_t>(random() % (dimensions == 3 ? 12 : 60)) + 1;
+      c.extents.low[d] = random() % 2 ? c.width : 0;
+      c.extents.high[d] = random() % 2 ? c.width : 0;
+    }
+    c.box = random() % 2;
+    c.extents.dof = random() % 3 ? 1 : 1 + static_cast<int>(random() % 3);
+    c.values = all_values[random() % 6];
+    expect_case(c);
+  }
+}
+
+TEST_P(StencilGrid, SeveralComponents) {
+  for (const int dof : {2, 3, 5})
+    for (const bool box : {false, true})
+      for (const Values values : all_values) {
+        expect_case({{{11, 7, 5}, {1, 0, 1}, {0, 1, 1}, dof}, 1, box, values});
+        expect_case({{{50, 1, 1}, {0, 0, 0}, {0, 0, 0}, dof}, 2, box, values});
+      }
+}
+
+TEST_P(StencilGrid, NoCells) { expect_case({{{0, 5, 5}}, 1, true, Values::constant}); }
+
+// What is not finite stays where it belongs: neighbours that do not exist are not multiplied with.
+TEST_P(StencilGrid, CoefficientsThatAreNotFinite) {
+  Case       c{{{20, 9, 6}}, 1, false, Values::constant};
+  const auto slots = slots_of(c);
+  auto       arrays = values_of(c, slots);
+  for (double &value : arrays[0]) value = infinity;
+  const Stencil stencil = compress(c.extents, slots, arrays);
+  Problem       problem;
+  problem.stencil = &stencil;
+  const auto                format = kernel().build(executor(), problem);
+  const Vectors             v = vectors_of(c.extents);
+  const std::vector<double> y(static_cast<std::size_t>(c.extents.rows()));
+  expect_near(multiply(*format, {}, v.owned, y), reference(c.extents, slots, arrays, 1.0, 0.0, v.ghosted, y));
+}
+
+TEST_P(StencilGrid, VectorsThatAreNotFinite) {
+  for (const Values values : {Values::constant, Values::variable}) { // without zeros, which may or may not meet an x
+    const Case    c{{{40, 9, 6}}, 1, true, values};
+    const auto    slots = slots_of(c);
+    const auto    arrays = values_of(c, slots);
+    const Stencil stencil = compress(c.extents, slots, arrays);
+    Problem       problem;
+    problem.stencil = &stencil;
+    const auto format = kernel().build(executor(), problem);
+    Vectors    v = vectors_of(c.extents);
+    v.owned[7] = v.ghosted[7] = nan_value;
+    v.owned[1000] = v.ghosted[1000] = infinity;
+    const std::vector<double> y(static_cast<std::size_t>(c.extents.rows()));
+    expect_near(multiply(*format, {}, v.owned, y), reference(c.extents, slots, arrays, 1.0, 0.0, v.ghosted, y));
+  }
+}
+
+std::vector<const Kernel *> grid_kernels(MemorySpace space) {
+  std::vector<const Kernel *> kernels;
+  for (const Kernel *kernel : all_kernels())
+    if (kernel->op() == "stencil" && kernel->format() == "grid" && kernel->space() == space) kernels.push_back(kernel);
+  return kernels;
+}
+
+INSTANTIATE_TEST_SUITE_P(Host, StencilGrid, testing::ValuesIn(grid_kernels(MemorySpace::host)), test_name);
+INSTANTIATE_TEST_SUITE_P(Gpu, StencilGrid, testing::ValuesIn(grid_kernels(MemorySpace::cuda)), test_name);
+
+#ifdef TCBOUND_HAVE_CUDA
+
+// Every way that cuda_core can be tuned gives the same results.
+class GpuGridVariants : public StencilGrid {
+protected:
+  std::unique_ptr<Format> build(const Problem &problem) override {
+    return grid::build_cuda_core(executor(), *problem.stencil, choices_);
+  }
+  grid::CudaCoreChoices choices_;
+};
+
+TEST_P(GpuGridVariants, Products) {
+  for (const int columns : {32, 64, 128})
+    for (const int planes : {1, 3, 7, 100}) {
+      choices_ = {true, columns, planes};
+      SCOPED_TRACE(std::to_string(columns) + " columns, " + std::to_string(planes) + " planes");
+      for (const bool box : {false, true})
+        for (const Values values : {Values::constant, Values::faces, Values::scattered}) {
+          expect_case({{{130, 34, 20}}, 1, box, values});
+          expect_case({{{63, 17, 9}, {1, 0, 1}, {1, 1, 0}}, 1, box, values});
+          expect_case({{{300, 50, 1}}, 1, box, values});
+        }
+    }
+  choices_ = {false, 0, 0};
+  for (const bool box : {false, true})
+    for (const Values values : {Values::constant, Values::faces, Values::scattered}) {
+      expect_case({{{130, 34, 20}}, 1, box, values});
+      expect_case({{{300, 50, 1}}, 1, box, values});
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Gpu, GpuGridVariants, testing::ValuesIn(grid_kernels(MemorySpace::cuda)), test_name);
+
+#endif
+
+// The bits of all coefficients come back, however they are kept.
+TEST(StencilCoefficients, AreKeptBitForBit) {
+  for (const Values values : all_values)
+    for (const int dof : {1, 2}) {
+      const Case    c{{{9, 8, 7}, {1, 0, 1}, {0, 0, 1}, dof}, 1, true, values};
+      const auto    slots = slots_of(c);
+      const auto    arrays = values_of(c, slots);
+      const Stencil s = compress(c.extents, slots, arrays);
+      const auto    back = s.expand();
+      SCOPED_TRACE(c.describe() + ": " + s.describe());
+      for (std::size_t slot = 0; slot < slots.size(); ++slot) {
+        std::size_t at = 0;
+        while (at < s.slots.size() && (!std::equal(s.slots[at].offset, s.slots[at].offset + 3, slots[slot].offset) ||
+                                       s.slots[at].component != slots[slot].component))
+          ++at;
+        for (std::int64_t row = 0; row < c.extents.rows(); ++row) {
+          const std::int64_t cell = row / dof;
+          if (!s.exists(slots[slot], cell % 9, cell / 9 % 8, cell / 72)) continue;
+          const double want = arrays[slot][static_cast<std::size_t>(row)];
+          ASSERT_EQ(at < s.slots.size() ? back[at][static_cast<std::size_t>(row)] : 0.0, want);
+          if (at < s.slots.size()) {
+            ASSERT_EQ(s.coefficient(static_cast<int>(at), cell, static_cast<int>(row % dof)), want);
+          }
+        }
+      }
+    }
+}
+
+TEST(StencilCoefficients, AreStoredBriefly) {
+  const auto bytes = [](Values values, std::int64_t n) {
+    const Case    c{{{n, n, n}}, 1, false, values};
+    const auto    slots = slots_of(c);
+    const Stencil s = compress(c.extents, slots, values_of(c, slots));
+    return s.work(false).bytes;
+  };
+  EXPECT_EQ(bytes(Values::constant, 20), 16 * 8000);
+  EXPECT_EQ(bytes(Values::variable, 20), (16 + 7 * 8) * 8000);
+  EXPECT_EQ(bytes(Values::mixed, 20), (16 + 4 * 8) * 8000);
+  EXPECT_LT(bytes(Values::faces, 40), 16 * 64000 + 12 * (64000 - 38 * 38 * 38) + 81 * 7 * 8);
+}
+
+// -0.0 and 0.0 are different bits; zeros of either kind alone add nothing and are left out.
+TEST(StencilCoefficients, KeepZerosApart) {
+  const Case c{{{4, 1, 1}}, 1, false, Values::constant};
+  const auto slots = slots_of(c);
+  auto       arrays = values_of(c, slots);
+  arrays[1] = {0.0, -0.0, 0.0, 0.0};
+  const Stencil s = compress(c.extents, slots, arrays);
+  bool          negative = false;
+  for (std::int64_t cell = 0; cell < 4; ++cell) negative = negative || (std::signbit(s.coefficient(1, cell, 0)) && cell == 1);
+  EXPECT_TRUE(negative);
+}
+
+} // namespace

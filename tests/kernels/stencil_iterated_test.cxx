@@ -1,0 +1,351 @@
+// Sweeps of stencils: every backend, depth and shape gives what plain loops over the definition give, bit for bit where it says
+// so.
+#include <cmath>
+#include <cstring>
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "../../src/model/work_counts.h"
+#include "stencil/banded/compose.h"
+#include "stencil/iterated/iterated.h"
+
+namespace {
+
+using namespace tcbound;
+using stencil::Grid;
+using stencil::Problem;
+using stencil::Shape;
+using stencil::Sweep;
+using stencil::Sweeper;
+
+using Cells = std::vector<double>;
+
+// The definition, which shares nothing with the kernels but the order of summation: values outside are 0, those in the ring stay.
+Cells by_definition(const Problem &p, Cells cells, int steps) {
+  const auto [nx, ny, nz] = p.grid.extent;
+  const int  ring = p.grid.ring;
+  const auto inside = [&](std::int64_t x, std::int64_t y, std::int64_t z) {
+    return x >= 0 && x < nx && y >= 0 && y < ny && z >= 0 && z < nz;
+  };
+  const auto stays = [&](std::int64_t x, std::int64_t y, std::int64_t z) {
+    return x < ring || x >= nx - ring || y < ring || y >= ny - ring ||
+           (p.shape.dimensions == 3 && (z < ring || z >= nz - ring));
+  };
+  for (int step = 0; step < steps; ++step) {
+    Cells next(cells);
+    for (std::int64_t z = 0; z < nz; ++z)
+      for (std::int64_t y = 0; y < ny; ++y)
+        for (std::int64_t x = 0; x < nx; ++x) {
+          if (stays(x, y, z)) continue;
+          double sum = 0.0;
+          for (std::size_t k = 0; k < p.weights.size(); ++k) {
+            const auto  &o = p.shape.offsets[k];
+            const double value =
+              inside(x + o[0], y + o[1], z + o[2]) ? cells[((z + o[2]) * ny + y + o[1]) * nx + x + o[0]] : 0.0;
+            sum = k == 0 ? p.weights[k] * value : std::fma(p.weights[k], value, sum);
+          }
+          next[(z * ny + y) * nx + x] = sum;
+        }
+    cells = next;
+  }
+  return cells;
+}
+
+Problem random_problem(const Shape &shape, std::array<std::int64_t, 3> extent, int ring, std::uint64_t seed) {
+  std::mt19937_64                        random(seed);
+  std::uniform_real_distribution<double> weight(-1.0, 1.0);
+  Problem                                p;
+  if (shape.dimensions == 2) extent[2] = 1;
+  p.shape = shape;
+  p.grid = {extent, ring};
+  for (int i = 0; i < shape.points(); ++i) p.weights.push_back(2.0 * weight(random) / shape.points());
+  return p;
+}
+
+Cells random_cells(std::int64_t size, std::uint64_t seed) {
+  std::mt19937_64                        random(seed);
+  std::uniform_real_distribution<double> value(-1.0, 1.0);
+  Cells                                  cells(static_cast<std::size_t>(size));
+  for (double &cell : cells) cell = value(random);
+  return cells;
+}
+
+std::string name_of(const Problem &p) {
+  const auto &e = p.grid.extent;
+  return p.shape.name + " on " + std::to_string(e[0]) + "x" + std::to_string(e[1]) + "x" + std::to_string(e[2]) + ", ring " +
+         std::to_string(p.grid.ring);
+}
+
+// Runs on poisoned memory that is aligned to 8 bytes only.
+Cells advance(Executor &executor, Sweep &sweep, const Problem &p, const Cells &cells, int steps) {
+  const std::int64_t size = p.grid.size();
+  const std::size_t  bytes = static_cast<std::size_t>(size) * sizeof(double);
+  Array<double>      in(executor, size + 1), out(executor, size + 3);
+  Cells              result(static_cast<std::size_t>(size), std::nan(""));
+  executor.copy(in.data() + 1, executor.space(), cells.data(), MemorySpace::host, bytes);
+  executor.copy(out.data() + 3, executor.space(), result.data(), MemorySpace::host, bytes);
+  sweep.run(executor, in.data() + 1, out.data() + 3, steps);
+  executor.copy(result.data(), MemorySpace::host, out.data() + 3, executor.space(), bytes);
+  return result;
+}
+
+void expect_same_bits(const Problem &p, const Cells &found, const Cells &expected) {
+  std::int64_t wrong = 0, first = -1;
+  for (std::int64_t i = 0; i < p.grid.size(); ++i)
+    if (std::memcmp(&found[i], &expected[i], sizeof(double)) != 0) {
+      if (wrong++ == 0) first = i;
+    }
+  const std::int64_t nx = p.grid.extent[0], ny = p.grid.extent[1];
+  if (wrong > 0)
+    ADD_FAILURE() << wrong << " cells differ, first (" << first % nx << ", " << first / nx % ny << ", " << first / nx / ny
+                  << "): " << found[first] << " instead of " << expected[first];
+}
+
+// Weights and cells are of size 1, so that sums of a step are in error by some units of rounding.
+void expect_near(const Problem &p, const Cells &found, const Cells &expected, int steps) {
+  std::int64_t wrong = 0, first = -1;
+  for (std::int64_t i = 0; i < p.grid.size(); ++i)
+    if (!(std::abs(found[i] - expected[i]) <= 64.0 * 0x1p-53 * steps))
+      if (wrong++ == 0) first = i;
+  if (wrong > 0)
+    ADD_FAILURE() << wrong << " cells differ, first (" << first % p.grid.extent[0] << ", " << first / p.grid.extent[0]
+                  << "): " << found[first] << " instead of " << expected[first];
+}
+
+void expect_result(const Problem &p, const Sweep &sweep, const Cells &found, const Cells &expected, int steps) {
+  if (sweep.same_bits())
+    expect_same_bits(p, found, expected);
+  else
+    expect_near(p, found, expected, steps);
+}
+
+const Sweeper &sweeper(const std::string &backend, const std::string &format = "iterated") {
+  const Sweeper *found = stencil::find_sweeper("stencil/" + format + "/" + backend);
+  if (!found) throw std::runtime_error("no backend " + backend);
+  return *found;
+}
+
+// Every shape, ring and depth on grids of these sizes, in one pass and in two with a remainder. Without sizes of three dimensions
+// only shapes of two.
+void expect_all(Executor &executor, const Sweeper &backend, const std::vector<std::array<std::int64_t, 3>> &plane_sizes,
+                const std::vector<std::array<std::int64_t, 3>> &solid_sizes, MmaShape mma = MmaShape::automatic) {
+  for (const Shape &shape : stencil::shapes()) {
+    if (shape.dimensions == 3 && solid_sizes.empty()) continue;
+    EXPECT_EQ(backend.check(executor.device(), shape), "") << backend.name() << " on " << shape.name;
+    for (const auto &extent : shape.dimensions == 2 ? plane_sizes : solid_sizes)
+      for (const int ring : {0, shape.radius}) {
+        const Problem p = random_problem(shape, extent, ring, 1);
+        const Cells   cells = random_cells(p.grid.size(), 2);
+        SCOPED_TRACE(backend.name() + ": " + name_of(p));
+        for (const int depth : backend.depths(shape, mma)) {
+          SCOPED_TRACE("depth " + std::to_string(depth));
+          const auto sweep = backend.build(executor, p, {depth, mma});
+          EXPECT_EQ(sweep->depth(), depth);
+          for (const int steps : {depth, 2 * depth + 1})
+            expect_result(p, *sweep, advance(executor, *sweep, p, cells, steps), by_definition(p, cells, steps), steps);
+        }
+      }
+  }
+}
+
+class StencilIterated : public ::testing::Test {
+protected:
+  const std::unique_ptr<Executor> host_ = make_host_executor();
+};
+
+TEST_F(StencilIterated, shapes_have_the_points_of_their_names) {
+  const std::vector<std::pair<std::string, int>> points = {{"2d5pt", 5},   {"2ds9pt", 9},    {"2d9pt", 9},   {"2d25pt", 25},
+                                                           {"2d49pt", 49}, {"star2d3r", 13}, {"3d7pt", 7},   {"3d13pt", 13},
+                                                           {"3d17pt", 17}, {"3d27pt", 27},   {"poisson", 19}};
+  for (const auto &[name, count] : points) EXPECT_EQ(stencil::find_shape(name).points(), count) << name;
+  EXPECT_EQ(stencil::shapes().size(), points.size());
+  EXPECT_THROW(stencil::find_shape("4d9pt"), Error);
+}
+
+TEST_F(StencilIterated, host_agrees_with_the_definition) {
+  expect_all(*host_, sweeper("host"), {{1, 1, 1}, {2, 5, 1}, {5, 2, 1}, {17, 9, 1}, {131, 12, 1}, {0, 4, 1}},
+             {{1, 1, 1}, {3, 2, 4}, {70, 5, 3}, {9, 11, 10}, {4, 0, 4}});
+}
+
+// S^2 of a single 1 is the weights convolved with themselves.
+TEST_F(StencilIterated, two_steps_of_a_unit_convolve_the_weights) {
+  Problem p = random_problem(stencil::find_shape("3d17pt"), {7, 7, 7}, 0, 3);
+  Cells   cells(343, 0.0);
+  cells[(3 * 7 + 3) * 7 + 3] = 1.0;
+  const Cells found = advance(*host_, *sweeper("host").build(*host_, p, {2}), p, cells, 2);
+  Cells       expected(343, 0.0);
+  for (int a = 0; a < p.shape.points(); ++a)
+    for (int b = 0; b < p.shape.points(); ++b) {
+      std::array<int, 3> at;
+      for (int d = 0; d < 3; ++d) at[d] = 3 - p.shape.offsets[a][d] - p.shape.offsets[b][d];
+      expected[(at[2] * 7 + at[1]) * 7 + at[0]] += p.weights[a] * p.weights[b];
+    }
+  for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(found[i], expected[i], 1e-15) << i;
+}
+
+TEST_F(StencilIterated, the_ring_keeps_its_values_and_no_steps_copy) {
+  const Problem p = random_problem(stencil::find_shape("2d25pt"), {20, 13, 1}, 2, 4);
+  const Cells   cells = random_cells(p.grid.size(), 5);
+  const auto    sweep = sweeper("host").build(*host_, p, {4});
+  const Cells   found = advance(*host_, *sweep, p, cells, 7);
+  for (std::int64_t y = 0; y < 13; ++y)
+    for (std::int64_t x = 0; x < 20; ++x) {
+      const bool ring = x < 2 || x >= 18 || y < 2 || y >= 11;
+      EXPECT_EQ(found[y * 20 + x] == cells[y * 20 + x], ring) << x << ", " << y;
+    }
+  EXPECT_EQ(advance(*host_, *sweep, p, cells, 0), cells);
+}
+
+// Composed weights make several steps at once where no cell on the way keeps its value.
+TEST_F(StencilIterated, composed_weights_make_several_steps) {
+  for (const char *name : {"2d5pt", "2ds9pt", "3d7pt"}) {
+    const Problem p = random_problem(stencil::find_shape(name), {21, 19, 17}, 0, 13);
+    const Problem three = stencil::compose(p, 3);
+    const Cells   cells = random_cells(p.grid.size(), 14);
+    const Cells   found = by_definition(three, cells, 1), expected = by_definition(p, cells, 3);
+    const int     reach = 3 * p.shape.radius;
+    SCOPED_TRACE(name);
+    EXPECT_EQ(three.shape.radius, reach);
+    for (std::int64_t i = 0; i < p.grid.size(); ++i) {
+      const std::int64_t x = i % 21, y = i / 21 % 19, z = i / (21 * 19);
+      const bool         flat = p.shape.dimensions == 2;
+      if (x < reach || x >= 21 - reach || y < reach || y >= 19 - reach || (!flat && (z < reach || z >= 17 - reach))) continue;
+      EXPECT_NEAR(found[i], expected[i], 1e-14) << x << ", " << y << ", " << z;
+    }
+  }
+  EXPECT_EQ(stencil::compose(random_problem(stencil::find_shape("2d9pt"), {9, 9, 1}, 0, 1), 3).shape.offsets,
+            stencil::box(2, 3).offsets);
+}
+
+TEST_F(StencilIterated, depth_is_chosen_by_the_roofline) {
+  const Problem p = random_problem(stencil::find_shape("2d5pt"), {64, 64, 1}, 1, 15);
+  EXPECT_EQ(sweeper("host").build(*host_, p, {0, MmaShape::automatic, 1e6})->depth(), 8); // bytes are all that counts
+  EXPECT_EQ(sweeper("host").build(*host_, p, {0, MmaShape::automatic, 1e-6})->depth(), 8);
+}
+
+TEST_F(StencilIterated, contradictions_are_errors) {
+  const Problem  good = random_problem(stencil::find_shape("2d9pt"), {8, 8, 1}, 1, 6);
+  const Sweeper &host = sweeper("host");
+  Problem        p = good;
+  p.weights.pop_back();
+  EXPECT_THROW(host.build(*host_, p, {1}), Error);
+  p = good;
+  p.grid.ring = 2;
+  EXPECT_THROW(host.build(*host_, p, {1}), Error);
+  p = good;
+  p.grid.extent[2] = 2;
+  EXPECT_THROW(host.build(*host_, p, {1}), Error);
+  p = good;
+  p.shape.offsets[0][0] = -2;
+  EXPECT_THROW(host.build(*host_, p, {1}), Error);
+  try {
+    host.build(*host_, good, {3});
+    FAIL();
+  } catch (const Error &error) {
+    EXPECT_STREQ(error.what(), "2d9pt in passes of 3 steps; there are passes of 1, 2, 4, 8");
+  }
+}
+
+TEST_F(StencilIterated, work_is_the_models) {
+  for (const model::Stencil &s : model::stencils()) {
+    const Shape &shape = stencil::find_shape(s.name);
+    EXPECT_EQ(shape.points(), s.points) << s.name;
+    EXPECT_EQ(shape.radius, s.radius) << s.name;
+    EXPECT_EQ(shape.dimensions, s.dimensions) << s.name;
+    const Problem p = random_problem(shape, {16, 12, 9}, 0, 7);
+    const Work    pass = sweeper("host").build(*host_, p, {4})->work(4);
+    EXPECT_EQ(pass, model::stencil_work(p.grid.size(), shape.points(), 4)) << s.name;
+    EXPECT_EQ(sweeper("host").build(*host_, p, {4})->work(7).bytes, 3 * 16 * p.grid.size()); // passes of 4, 2 and 1
+  }
+  const Problem ringed = random_problem(stencil::find_shape("2d5pt"), {16, 12, 1}, 1, 7);
+  EXPECT_EQ(sweeper("host").build(*host_, ringed, {1})->work(1).useful_flops, 10 * 14 * 10);
+}
+
+#ifdef TCBOUND_HAVE_CUDA
+class GpuStencilIterated : public ::testing::Test {
+protected:
+  void SetUp() override {
+    std::string why_not;
+    if (cuda_device_count(&why_not) == 0) GTEST_SKIP() << why_not;
+    device_ = make_cuda_executor(0);
+  }
+  std::unique_ptr<Executor> device_;
+};
+
+// Narrower than the radius, than a lane's columns, than a strip or a tile; one more and one less than these; tails.
+const std::vector<std::array<std::int64_t, 3>> plane_sizes = {
+  {1, 1, 1},   {2, 3, 1},   {3, 200, 1},   {7, 5, 1},    {33, 40, 1},   {112, 64, 1}, {113, 65, 1},
+  {127, 9, 1}, {128, 1, 1}, {129, 131, 1}, {250, 77, 1}, {521, 203, 1}, {0, 5, 1}};
+const std::vector<std::array<std::int64_t, 3>> solid_sizes = {{1, 1, 1},    {2, 3, 2},   {7, 5, 9},   {33, 40, 12},
+                                                              {60, 44, 20}, {61, 45, 5}, {64, 48, 3}, {65, 49, 33},
+                                                              {129, 97, 8}, {3, 90, 40}, {90, 3, 7},  {0, 5, 5}};
+
+TEST_F(GpuStencilIterated, plain_kernel_agrees_with_the_definition) {
+  expect_all(*device_, sweeper("plain"), plane_sizes, solid_sizes);
+}
+
+TEST_F(GpuStencilIterated, cuda_cores_agree_with_the_definition) {
+  expect_all(*device_, sweeper("cuda_core"), plane_sizes, solid_sizes);
+}
+
+TEST_F(GpuStencilIterated, banded_twin_agrees_with_the_definition) {
+  expect_all(*device_, sweeper("cuda_core", "banded"), plane_sizes, {});
+}
+
+TEST_F(GpuStencilIterated, tensor_cores_agree_with_the_definition) {
+  for (const MmaShapeFacts &facts : mma_shapes) {
+    SCOPED_TRACE(facts.name);
+    if (check_mma(device_->device(), facts.shape).empty())
+      expect_all(*device_, sweeper("tensor_core", "banded"), plane_sizes, {}, facts.shape);
+    else
+      EXPECT_THROW(sweeper("tensor_core", "banded")
+                     .build(*device_, random_problem(stencil::find_shape("2d49pt"), {9, 9, 1}, 3, 1), {1, facts.shape}),
+                   Error);
+  }
+}
+
+TEST_F(GpuStencilIterated, tensor_cores_repeat_their_results) {
+  const Problem p = random_problem(stencil::find_shape("2d9pt"), {1500, 700, 1}, 1, 16);
+  const Cells   cells = random_cells(p.grid.size(), 17);
+  const auto    sweep = sweeper("tensor_core", "banded").build(*device_, p, {3});
+  EXPECT_EQ(sweep->mma(), check_mma(device_->device(), MmaShape::m16n8k16).empty() ? "m16n8k16" : "m8n8k4");
+  const Cells first = advance(*device_, *sweep, p, cells, 7);
+  for (int run = 0; run < 20; ++run) expect_same_bits(p, advance(*device_, *sweep, p, cells, 7), first);
+}
+
+TEST_F(GpuStencilIterated, many_strips_and_segments_agree_with_the_plain_kernel) {
+  for (const Shape &shape : stencil::shapes()) {
+    const Problem p = shape.dimensions == 2 ? random_problem(shape, {4099, 3001, 1}, shape.radius, 8)
+                                            : random_problem(shape, {260, 201, 190}, shape.radius, 8);
+    const Cells   cells = random_cells(p.grid.size(), 9);
+    SCOPED_TRACE(name_of(p));
+    for (const int depth : sweeper("cuda_core").depths(shape)) {
+      const auto  sweep = sweeper("cuda_core").build(*device_, p, {depth});
+      const Cells found = advance(*device_, *sweep, p, cells, depth + 1);
+      expect_same_bits(p, found, advance(*device_, *sweeper("plain").build(*device_, p, {1}), p, cells, depth + 1));
+      EXPECT_EQ(found, advance(*device_, *sweep, p, cells, depth + 1)) << "from run to run, depth " << depth;
+    }
+  }
+}
+
+TEST_F(GpuStencilIterated, values_that_are_no_numbers_spread_as_by_definition) {
+  const Problem p = random_problem(stencil::find_shape("2d9pt"), {150, 40, 1}, 1, 10);
+  Cells         cells = random_cells(p.grid.size(), 11);
+  cells[20 * 150 + 70] = std::nan("");
+  cells[5 * 150 + 113] = INFINITY;
+  const int   depth = sweeper("cuda_core").depths(p.shape).back();
+  const Cells found = advance(*device_, *sweeper("cuda_core").build(*device_, p, {depth}), p, cells, depth);
+  const Cells expected = by_definition(p, cells, depth);
+  for (std::size_t i = 0; i < found.size(); ++i)
+    EXPECT_TRUE(found[i] == expected[i] || (std::isnan(found[i]) && std::isnan(expected[i]))) << i;
+}
+
+TEST_F(GpuStencilIterated, a_shape_without_a_pipeline_is_refused) {
+  const Shape shape = stencil::star(3, 3);
+  EXPECT_EQ(sweeper("cuda_core").check(device_->device(), shape), "it has no pipeline for the stencil star3d3r");
+  EXPECT_THROW(sweeper("cuda_core").build(*device_, random_problem(shape, {9, 9, 9}, 0, 12)), Error);
+}
+#endif
+
+} // namespace
