@@ -67,7 +67,7 @@ private:
 
 } // namespace
 
-std::vector<Contender> kernel_contenders(Bench &bench, [[maybe_unused]] bool variants) {
+std::vector<Contender> kernel_contenders(Bench &bench, [[maybe_unused]] bool variants, [[maybe_unused]] bool mma) {
   std::vector<Contender> all;
   Executor              &executor = bench.executor;
   for (const Kernel *kernel : all_kernels()) {
@@ -76,9 +76,8 @@ std::vector<Contender> kernel_contenders(Bench &bench, [[maybe_unused]] bool var
                      return std::make_unique<KernelRunner>(bench, *kernel, kernel->build(executor, bench.problem));
                    }});
 #ifdef TCBOUND_HAVE_CUDA
-    // Tensor cores by every instruction; without an order, the kernel has chosen one above.
     for (const MmaShapeFacts &shape : mma_shapes) {
-      if (kernel->backend() != "tensor_core") break;
+      if (!mma || kernel->backend() != "tensor_core") break;
       Problem problem = bench.problem;
       problem.mma = shape.shape;
       all.push_back({kernel->name() + ":" + shape.name, false, kernel->check(executor.device(), problem),
@@ -97,9 +96,9 @@ std::vector<Contender> kernel_contenders(Bench &bench, [[maybe_unused]] bool var
     if (kernel->name() == "spmv/csr/cuda_core") add_variants(csr::cuda_core_variants(), csr::build_cuda_core);
     if (kernel->name() == "spmv/sell/cuda_core") add_variants(sell::cuda_core_variants(), sell::build_cuda_core);
     if (kernel->format() == "fragments") {
-      const MmaShape mma = kernel->backend() == "tensor_core" ? MmaShape::m8n8k4 : MmaShape::automatic;
-      add_variants(fragments::variants(), [mma](Executor &e, const CsrView &view, const fragments::Config &config) {
-        return fragments::build(e, view, mma, config);
+      const MmaShape shape = kernel->backend() == "tensor_core" ? MmaShape::m8n8k4 : MmaShape::automatic;
+      add_variants(fragments::variants(), [shape](Executor &e, const CsrView &view, const fragments::Config &config) {
+        return fragments::build(e, view, shape, config);
       });
     }
 #endif

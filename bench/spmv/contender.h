@@ -48,8 +48,9 @@ struct Bench {
   Problem             problem;
 };
 
-// Kernels of the registry for this matrix, in its order; `variants` adds csr/cuda_core and sell/cuda_core with their tuning choices.
-std::vector<Contender> kernel_contenders(Bench &bench, bool variants);
+// Kernels of the registry for this matrix, in its order; `variants` adds their tuning choices, `mma` every instruction of those
+// on tensor cores.
+std::vector<Contender> kernel_contenders(Bench &bench, bool variants, bool mma);
 
 // cuSPARSE's CSR algorithms, its sliced ELL and, where there are blocks, BSR. Only in builds with CUDA, for a device executor.
 std::vector<Contender> cusparse_contenders(Bench &bench, int block);

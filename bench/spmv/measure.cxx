@@ -125,7 +125,7 @@ bool wanted(const Contender &contender, const MeasureOptions &options) {
 }
 
 std::vector<Contender> contenders_of(Bench &bench, [[maybe_unused]] const MatrixCase &one, const MeasureOptions &options) {
-  std::vector<Contender> all = kernel_contenders(bench, options.variants), baselines;
+  std::vector<Contender> all = kernel_contenders(bench, options.variants, options.mma), baselines;
   if (bench.executor.space() == MemorySpace::host) {
     baselines.push_back(petsc_contender(bench));
   } else {

@@ -6,7 +6,7 @@
 namespace tcbound::bench {
 
 struct MeasureOptions {
-  bool                     variants = false;
+  bool                     variants = false, mma = false;
   int                      repeats = 0, batch = 0; // 0: chosen by device and size
   int                      columns = 1;            // of x and z
   std::vector<std::string> kernels;                // empty: all

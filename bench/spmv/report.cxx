@@ -12,6 +12,20 @@ double bytes_per_nonzero(const CaseResult &result, const Outcome &outcome) {
   return static_cast<double>(outcome.work.bytes - vectors) / static_cast<double>(std::max<std::int64_t>(result.nonzeros, 1));
 }
 
+// The kernel of the same format on CUDA cores, of one on tensor cores.
+const Outcome *twin_of(const CaseResult &result, const Outcome &outcome) {
+  const std::size_t at = outcome.name.find("/tensor_core");
+  if (at == std::string::npos) return nullptr;
+  const std::string twin = outcome.name.substr(0, at) + "/cuda_core";
+  for (const Outcome &other : result.outcomes)
+    if (other.name == twin) return &other;
+  return nullptr;
+}
+
+double issued_over_useful(const Work &work) {
+  return work.useful_flops > 0 ? static_cast<double>(work.issued_flops) / static_cast<double>(work.useful_flops) : 1.0;
+}
+
 Line line_of(const CaseResult &result, const Outcome &outcome, const Device &device, double roof) {
   Line line;
   line.name = result.name;
@@ -41,11 +55,17 @@ nlohmann::json extra_of(const CaseResult &result, const Outcome &outcome) {
                           {"build_time_us", outcome.build_us},
                           {"stored_bytes", outcome.stored_bytes},
                           {"bytes_per_nonzero", bytes_per_nonzero(result, outcome)},
+                          {"issued_over_useful", issued_over_useful(outcome.work)},
                           {"build_spmvs", nullptr},
                           {"refill_time_us", nullptr},
                           {"refill_spmvs", nullptr}};
   const Outcome *baseline = result.best_baseline();
   if (baseline) extra["build_spmvs"] = outcome.build_us / baseline->time_us;
+  if (const Outcome *twin = twin_of(result, outcome)) {
+    extra["twin"] = twin->name;
+    extra["twin_time_us"] = twin->time_us;
+    extra["twin_ratio"] = twin->time_us / outcome.time_us;
+  }
   if (outcome.refill_us > 0.0) {
     extra["refill_time_us"] = outcome.refill_us;
     if (baseline) extra["refill_spmvs"] = outcome.refill_us / baseline->time_us;
@@ -70,6 +90,7 @@ void report_case(const CaseResult &result, const Device &device, double roof, co
                 bytes_per_nonzero(result, outcome), line.gbps(), line.roof_fraction());
     if (baseline) std::printf(" %10.1f", outcome.build_us / spmv);
     if (baseline && outcome.refill_us > 0.0) std::printf(" %11.1f", outcome.refill_us / spmv);
+    if (const Outcome *twin = twin_of(result, outcome)) std::printf("  %.3f x its twin", twin->time_us / outcome.time_us);
     std::printf("%s\n", &outcome == baseline ? "  <- baseline" : "");
     append(provenance, line, extra_of(result, outcome));
   }

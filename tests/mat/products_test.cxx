@@ -331,7 +331,8 @@ TEST_P(Products, SayWhichKernelsCanRun) {
   OK(TCBoundGetKernels("spmv", &n, &names));
   std::vector<std::string> kernels(names, names + n);
   EXPECT_EQ(kernels, (std::vector<std::string>{"spmv/csr/host", "spmv/csr/cuda_core", "spmv/csr/cusparse", "spmv/compact/host",
-                                               "spmv/compact/cuda_core", "spmv/sell/cuda_core"}));
+                                               "spmv/compact/cuda_core", "spmv/sell/cuda_core", "spmv/fragments/cuda_core",
+                                               "spmv/fragments/tensor_core"}));
   for (const std::string &name : kernels) {
     PetscBool   can = PETSC_FALSE;
     const char *why_not = nullptr;
@@ -346,7 +347,7 @@ TEST_P(Products, SayWhichKernelsCanRun) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cpu, Products, testing::Values("host"), backend_name<testing::TestParamInfo<const char *>>);
-INSTANTIATE_TEST_SUITE_P(Gpu, Products, testing::Values("cuda_core", "cusparse"),
+INSTANTIATE_TEST_SUITE_P(Gpu, Products, testing::Values("cuda_core", "cusparse", "tensor_core"),
                          backend_name<testing::TestParamInfo<const char *>>);
 
 } // namespace
