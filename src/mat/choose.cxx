@@ -127,7 +127,7 @@ PetscErrorCode MatSeqAIJTCBoundChooseFormat(Mat A, const tcbound::Problem &probl
   if (t->settings.tune == "measure" && problem.csr.nonzeros > 0) {
     PetscCall(ChooseByTime(A, candidates, problem));
   } else {
-    tcbound::leave_out_tensor_twins(candidates);
+    tcbound::leave_out_twins(candidates);
     PetscCall(ChooseByModel(A, candidates, problem));
   }
   PetscCall(PetscTime(&end));

@@ -31,20 +31,15 @@ inline void rank(std::vector<Candidate> &candidates) {
 // Whether a candidate may cost less than a format that costs `best`: what it promises is the least that can come of it.
 inline bool worth_building(const Candidate &candidate, double best) { return static_cast<double>(candidate.work.bytes) < best; }
 
-// Leaves out kernels on tensor cores whose twin on CUDA cores is a candidate: it moves the same bytes, and where bytes decide,
-// nothing is gained. To be asked for by name, or found by measuring.
-inline void leave_out_tensor_twins(std::vector<Candidate> &candidates) {
-  const std::vector<Candidate> all = candidates;
-  candidates.erase(std::remove_if(candidates.begin(), candidates.end(),
-                                  [&](const Candidate &one) {
-                                    return one.kernel->backend() == "tensor_core" &&
-                                           std::any_of(all.begin(), all.end(), [&](const Candidate &other) {
-                                             return other.kernel->backend() == "cuda_core" &&
-                                                    other.kernel->op() == one.kernel->op() &&
-                                                    other.kernel->format() == one.kernel->format();
-                                           });
-                                  }),
-                   candidates.end());
+// Leaves out kernels on tensor cores and their twins, unless there is nothing else. What they store lies as the MMA wants it, which
+// takes more bytes than other formats; and between twins, which move the same bytes, nothing is gained where bytes decide. They are
+// there to be asked for by name, or found by measuring.
+inline void leave_out_twins(std::vector<Candidate> &candidates) {
+  const auto is_twin = [](const Candidate &one) {
+    return find_kernel(one.kernel->op() + "/" + one.kernel->format() + "/tensor_core") != nullptr;
+  };
+  if (!std::all_of(candidates.begin(), candidates.end(), is_twin))
+    candidates.erase(std::remove_if(candidates.begin(), candidates.end(), is_twin), candidates.end());
 }
 
 } // namespace tcbound

@@ -14,6 +14,7 @@ public:
   void         refill(Executor &executor, const double *values, MemorySpace space) override;
   void         diagonal(Executor &executor, double *d) override { plain_.diagonal(executor, d); }
   Work         work(bool transpose, bool accumulate) const override;
+  double       usual_share() const override { return 0.88; }
   std::string  mma() const override { return mma_ == MmaShape::automatic ? std::string() : facts_of(mma_).name; }
   std::int64_t stored_bytes() const override;
   std::string  describe() const override;
