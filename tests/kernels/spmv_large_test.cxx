@@ -50,14 +50,20 @@ TEST_P(GpuSpmvLarge, MoreThanTwoToThe31Nonzeros) {
   problem.csr.values = values.data();
   problem.csr.space = MemorySpace::cuda;
   const std::string why_not = kernel().check(executor().device(), problem);
-  if (kernel().backend() == "cusparse") {
-    EXPECT_NE(why_not.find("64-bit row offsets"), std::string::npos) << why_not;
+  if (!why_not.empty()) {
+    EXPECT_NE(why_not.find(std::to_string(problem.csr.nonzeros) + " entries"), std::string::npos) << why_not;
     return;
   }
-  ASSERT_EQ(why_not, "");
 
   const std::vector<double> x = random_vector(kinds.columns_count, 1), y = random_vector(rows, 2);
-  const std::vector<double> z = multiply(*build(problem), {false, -1.0, 0.5, false, false}, x, y);
+  std::unique_ptr<Format>   format;
+  try {
+    format = build(problem);
+  } catch (const Error &error) {
+    if (error.code() != ErrorCode::out_of_memory) throw;
+    GTEST_SKIP() << error.what();
+  }
+  const std::vector<double> z = multiply(*format, {false, -1.0, 0.5, false, false}, x, y);
   const Expected            expected = reference(kinds, false, -1.0, 0.0, x, y);
   for (std::size_t i = 0; i < z.size(); ++i) {
     const std::int64_t before_own = rows - own - static_cast<std::int64_t>(i);
