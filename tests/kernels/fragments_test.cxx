@@ -52,8 +52,9 @@ Csr in_nodes(int node, const Csr &one) {
 // Up to the longest rows that may be in nodes with 3 steps.
 std::vector<Csr> node_matrices(int node) {
   std::vector<Csr> all = {
-    in_nodes(node, lengths_up_to(96, 3)), in_nodes(node, irregular(3000, 3000, 90)), in_nodes(node, uniform(257, 300, 27)),
-    in_nodes(node, from_lengths("ends", 800, {96, 95, 1, 0, 33, 32})), in_nodes(node, irregular(500, 200000, 30))};
+    in_nodes(node, lengths_up_to(96, 3)),       in_nodes(node, irregular(3000, 3000, 90)),
+    in_nodes(node, uniform(257, 300, 27)),      in_nodes(node, from_lengths("ends", 800, {96, 95, 1, 0, 33, 32})),
+    in_nodes(node, irregular(500, 200000, 30)), in_nodes(node, uniform(7000, 400, 8))};
   for (const std::int64_t nodes : {1, 3, 7, 8, 9, 15, 16, 17, 33}) all.push_back(in_nodes(node, uniform(nodes, 90, 5)));
   return all;
 }
@@ -177,11 +178,16 @@ TEST_P(GpuFragments, Nodes) {
         EXPECT_EQ(work.issued_flops, 8 * work.useful_flops);
       }
     }
-    a.columns[0] = a.columns[0] == 0 ? 1 : 0; // one row that is not like the others: they stay rows
-    const Stored stored(a);
-    const auto   format = fragments::build(executor(), stored.problem().csr, shapes()[0], Config{});
-    EXPECT_EQ(format->describe().find("nodes"), std::string::npos);
-    expect_product(a, *format, {false, 1.0, 0.0, false, false});
+    // One row that is not like the others, the first or the last: they stay rows.
+    Csr late = in_nodes(node, uniform(7000, 400, 8));
+    late.columns.back() = late.columns.back() == 399 ? 398 : 399;
+    a.columns[0] = a.columns[0] == 0 ? 1 : 0;
+    for (const Csr &odd : {a, late}) {
+      const Stored stored(odd);
+      const auto   format = fragments::build(executor(), stored.problem().csr, shapes()[0], Config{});
+      EXPECT_EQ(format->describe().find("nodes"), std::string::npos);
+      expect_product(odd, *format, {false, 1.0, 0.0, false, false});
+    }
   }
 }
 

@@ -226,19 +226,25 @@ template <class F> void with_view(const DeviceMatrix &m, F &&f) {
   if (m.groups.size() > 0) csr::with_offsets(m.offsets, [&](const auto *offsets) { f(view_of(m, offsets)); });
 }
 
-// The rows that share their columns: 4, 3 or 2 if all do, and none is too long to be in a node.
+// The rows that share their columns: 4, 3 or 2 if all do, and none is too long to be in a node. A look at the first rows spares
+// most matrices the look at all of them.
 int find_node(Algorithms &algorithms, Executor &executor, const DeviceMatrix &m, const std::int32_t *columns) {
-  Array<NodeCounts> counts(executor, 1);
-  TCBOUND_CUDA(cudaMemsetAsync(counts.data(), 0, sizeof(NodeCounts), algorithms.stream()));
-  csr::with_offsets(m.offsets, [&](const auto *offsets) {
-    count_odd_rows<<<grid_for(m.rows * warp_lanes), block, 0, algorithms.stream()>>>(offsets, columns, m.rows, counts.data());
-    TCBOUND_LAUNCHED();
-  });
-  const NodeCounts found = algorithms.read(counts.data());
-  if (static_cast<std::int64_t>(found.longest) > most_entries(longest_node_class, m.max_steps)) return 1;
-  for (int node = most_node; node > 1; --node)
-    if (m.rows % node == 0 && found.odd[node] == 0) return node;
-  return 1;
+  constexpr std::int64_t first_rows = 12288;
+  Array<NodeCounts>      counts(executor, 1);
+  int                    node = 1;
+  for (const std::int64_t rows : {std::min(m.rows, first_rows), m.rows}) {
+    TCBOUND_CUDA(cudaMemsetAsync(counts.data(), 0, sizeof(NodeCounts), algorithms.stream()));
+    csr::with_offsets(m.offsets, [&](const auto *offsets) {
+      count_odd_rows<<<grid_for(rows * warp_lanes), block, 0, algorithms.stream()>>>(offsets, columns, rows, counts.data());
+      TCBOUND_LAUNCHED();
+    });
+    const NodeCounts found = algorithms.read(counts.data());
+    node = most_node;
+    while (node > 1 && (m.rows % node != 0 || found.odd[node] > 0)) --node;
+    if (static_cast<std::int64_t>(found.longest) > most_entries(longest_node_class, m.max_steps)) node = 1;
+    if (node == 1) break;
+  }
+  return node;
 }
 
 // Sorted nodes and where the groups of each begin.
