@@ -33,31 +33,6 @@ Csr class_edges(int max_steps) {
 // 1 to 130 rows of one length: groups that are not full.
 Csr few_rows(std::int64_t rows, std::int64_t length) { return uniform(rows, 500, length); }
 
-// Rows in nodes of `node`, of which each has the columns that a row of `one` has.
-Csr in_nodes(int node, const Csr &one) {
-  const std::vector<double> values = random_vector(node * one.nonzeros(), 9);
-  Csr                       a;
-  a.name = one.name + " in nodes of " + std::to_string(node);
-  a.columns_count = one.columns_count;
-  for (std::int64_t i = 0; i < node * one.rows; ++i) {
-    for (auto k = one.offsets[static_cast<std::size_t>(i / node)]; k < one.offsets[static_cast<std::size_t>(i / node) + 1]; ++k)
-      a.columns.push_back(one.columns[static_cast<std::size_t>(k)]);
-    a.offsets.push_back(a.nonzeros());
-    ++a.rows;
-  }
-  a.values = values;
-  return a;
-}
-
-// Up to the longest rows that may be in nodes with 3 steps.
-std::vector<Csr> node_matrices(int node) {
-  std::vector<Csr> all = {
-    in_nodes(node, lengths_up_to(96, 3)), in_nodes(node, irregular(3000, 3000, 90)), in_nodes(node, uniform(257, 300, 27)),
-    in_nodes(node, from_lengths("ends", 800, {96, 95, 1, 0, 33, 32})), in_nodes(node, irregular(500, 200000, 30))};
-  for (const std::int64_t nodes : {1, 3, 7, 8, 9, 15, 16, 17, 33}) all.push_back(in_nodes(node, uniform(nodes, 90, 5)));
-  return all;
-}
-
 std::vector<Csr> matrices() {
   std::vector<Csr> all = {lengths_up_to(70, 3),
                           class_edges(1),
@@ -71,17 +46,12 @@ std::vector<Csr> matrices() {
                           stencil(70, 9, 3, false, Coefficients::variable)};
   for (const std::int64_t rows : {1, 7, 8, 9, 31, 32, 33, 65, 127, 129, 130})
     for (const std::int64_t length : {1, 2, 3, 4, 5, 33, 100}) all.push_back(few_rows(rows, length));
-  for (int node = 2; node <= 4; ++node)
-    for (Csr &a : node_matrices(node)) all.push_back(std::move(a));
   return all;
 }
 
 const std::vector<Config> &configs() {
-  static const std::vector<Config> all = {{24, 16384, 8, true, false},
-                                          {12, 500, 3, false, false},
-                                          {1, 64, 1, true, false},
-                                          {3, 1000, 4, true, true},
-                                          {63, 1, 2, true, false}};
+  static const std::vector<Config> all = {
+    {24, 16384, 8, false}, {12, 500, 3, false}, {1, 64, 1, false}, {3, 1000, 4, true}, {63, 1, 2, true}};
   return all;
 }
 
@@ -117,8 +87,7 @@ TEST_P(GpuFragments, Products) {
 TEST_P(GpuFragments, NotFinite) {
   for (const MmaShape shape : shapes())
     for (Csr a :
-         {in_nodes(2, lengths_up_to(40, 5)), in_nodes(3, lengths_up_to(40, 5)), in_nodes(4, uniform(50, 300, 1)),
-          lengths_up_to(40, 5), uniform(300, 500, 1), uniform(300, 500, 2), uniform(300, 500, 3), uniform(100, 3000, 700)}) {
+         {lengths_up_to(40, 5), uniform(300, 500, 1), uniform(300, 500, 2), uniform(300, 500, 3), uniform(100, 3000, 700)}) {
       for (std::size_t k = 0; k < a.values.size(); k += 97) a.values[k] = k % 2 == 0 ? infinity : nan_value;
       const Stored        stored(a);
       const auto          format = fragments::build(executor(), stored.problem().csr, shape, Config{});
@@ -134,7 +103,7 @@ TEST_P(GpuFragments, SameBitsInEveryRun) {
   for (const MmaShape shape : shapes())
     for (const Csr &a : {class_edges(3), lengths_up_to(70, 3)}) {
       const Stored              stored(a);
-      const auto                format = fragments::build(executor(), stored.problem().csr, shape, {3, 64, 2, true, false});
+      const auto                format = fragments::build(executor(), stored.problem().csr, shape, {3, 64, 2, false});
       const std::vector<double> x = random_vector(a.columns_count, 5), y(static_cast<std::size_t>(a.rows), 0.0);
       const std::vector<double> first = multiply(*format, {}, x, y);
       for (int run = 0; run < 100; ++run) ASSERT_TRUE(same_bits(multiply(*format, {}, x, y), first)) << a.name;
@@ -154,34 +123,6 @@ TEST_P(GpuFragments, CountsItsInstructions) {
     EXPECT_EQ(work.issued_flops, (facts.m == 8 ? 8 : 16) * work.useful_flops);
     EXPECT_EQ(work.padded_flops, work.useful_flops);
     EXPECT_EQ(work.bytes, 10 * a.nonzeros() + 100 * 16 + 8 * (3200 + 400));
-  }
-}
-
-// Rows of a node share columns and instructions of 16 rows.
-TEST_P(GpuFragments, Nodes) {
-  for (int node = 2; node <= 4; ++node) {
-    Csr a = in_nodes(node, uniform(node == 2 ? 1600 : 800, 400, 32)); // 100 groups of 8 whole steps
-    for (const MmaShape shape : shapes()) {
-      const Stored stored(a);
-      const auto   format = fragments::build(executor(), stored.problem().csr, shape, Config{});
-      const Work   work = format->work(false, false);
-      const int    values = node == 3 ? 3 : 4, columns = node == 2 ? 2 : 1;
-      EXPECT_NE(format->describe().find("nodes of " + std::to_string(node)), std::string::npos) << format->describe();
-      EXPECT_EQ(work.bytes, 100 * (8 * 32 * (8 * values + 2 * columns) + 16) + 8 * (a.rows + 400));
-      EXPECT_EQ(work.padded_flops, work.useful_flops);
-      if (kernel().backend() != "tensor_core") continue;
-      const MmaShapeFacts &facts = facts_of(shape);
-      const int            each = facts.m == 16 ? 2 : values; // instructions for all slices
-      EXPECT_EQ(work.issued_flops, 100 * each * 8 * 4 / facts.k * 2 * facts.m * facts.n * facts.k);
-      if (facts.m == 8 || node != 3) {
-        EXPECT_EQ(work.issued_flops, 8 * work.useful_flops);
-      }
-    }
-    a.columns[0] = a.columns[0] == 0 ? 1 : 0; // one row that is not like the others: they stay rows
-    const Stored stored(a);
-    const auto   format = fragments::build(executor(), stored.problem().csr, shapes()[0], Config{});
-    EXPECT_EQ(format->describe().find("nodes"), std::string::npos);
-    expect_product(a, *format, {false, 1.0, 0.0, false, false});
   }
 }
 

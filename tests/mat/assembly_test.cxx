@@ -473,7 +473,7 @@ TEST_P(Assembly, SaysThatAStructureHasNoValues) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cpu, Assembly, testing::Values("host"), backend_name<testing::TestParamInfo<const char *>>);
-INSTANTIATE_TEST_SUITE_P(Gpu, Assembly, testing::Values("cuda_core", "cusparse", "tensor_core"),
+INSTANTIATE_TEST_SUITE_P(Gpu, Assembly, testing::Values("cuda_core", "cusparse"),
                          backend_name<testing::TestParamInfo<const char *>>);
 
 } // namespace

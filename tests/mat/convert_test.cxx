@@ -314,7 +314,7 @@ TEST_P(Convert, MultipliesWithDenseMatrices) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cpu, Convert, testing::Values("host"), backend_name<testing::TestParamInfo<const char *>>);
-INSTANTIATE_TEST_SUITE_P(Gpu, Convert, testing::Values("cuda_core", "cusparse", "tensor_core"),
+INSTANTIATE_TEST_SUITE_P(Gpu, Convert, testing::Values("cuda_core", "cusparse"),
                          backend_name<testing::TestParamInfo<const char *>>);
 
 } // namespace

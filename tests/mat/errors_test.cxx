@@ -194,7 +194,7 @@ TEST_P(Errors, HelpNamesTheChoices) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cpu, Errors, testing::Values("host"), backend_name<testing::TestParamInfo<const char *>>);
-INSTANTIATE_TEST_SUITE_P(Gpu, Errors, testing::Values("cuda_core", "cusparse", "tensor_core"),
+INSTANTIATE_TEST_SUITE_P(Gpu, Errors, testing::Values("cuda_core", "cusparse"),
                          backend_name<testing::TestParamInfo<const char *>>);
 
 } // namespace

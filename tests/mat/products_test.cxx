@@ -347,7 +347,7 @@ TEST_P(Products, SayWhichKernelsCanRun) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cpu, Products, testing::Values("host"), backend_name<testing::TestParamInfo<const char *>>);
-INSTANTIATE_TEST_SUITE_P(Gpu, Products, testing::Values("cuda_core", "cusparse", "tensor_core"),
+INSTANTIATE_TEST_SUITE_P(Gpu, Products, testing::Values("cuda_core", "cusparse"),
                          backend_name<testing::TestParamInfo<const char *>>);
 
 } // namespace

@@ -387,7 +387,7 @@ TEST_P(Solve, TimeSteps) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cpu, Solve, testing::Values("host"), backend_name<testing::TestParamInfo<const char *>>);
-INSTANTIATE_TEST_SUITE_P(Gpu, Solve, testing::Values("cuda_core", "cusparse", "tensor_core"),
+INSTANTIATE_TEST_SUITE_P(Gpu, Solve, testing::Values("cuda_core", "cusparse"),
                          backend_name<testing::TestParamInfo<const char *>>);
 
 } // namespace

@@ -463,7 +463,7 @@ TEST_P(Values, ChangePatternTwoHundredTimesWithoutGrowth) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cpu, Values, testing::Values("host"), backend_name<testing::TestParamInfo<const char *>>);
-INSTANTIATE_TEST_SUITE_P(Gpu, Values, testing::Values("cuda_core", "cusparse", "tensor_core"),
+INSTANTIATE_TEST_SUITE_P(Gpu, Values, testing::Values("cuda_core", "cusparse"),
                          backend_name<testing::TestParamInfo<const char *>>);
 
 } // namespace
