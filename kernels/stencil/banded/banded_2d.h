@@ -123,9 +123,12 @@ template <Arithmetic arithmetic_, Outline outline_, int R_, int resident_, int a
           }
       } else {
 #pragma unroll
-        for (int i = 0; i < 4; ++i)
+        for (int i = 0; i < 4; ++i) {
+          const int k =
+            4 * i + lane % 4; // beyond what the stencil reaches the row may end, and a zero of the band does not help
 #pragma unroll
-          for (int h = 0; h < 2; ++h) a[2 * i + h] = row[64 * h + 8 * (lane / 4) + lane % 4 + 4 * i - shift];
+          for (int h = 0; h < 2; ++h) a[2 * i + h] = k < shift + 8 + R ? row[64 * h + 8 * (lane / 4) + k - shift] : 0.0;
+        }
       }
     }
   };
