@@ -243,7 +243,7 @@ TEST(Log, OnADeviceCallsAreTimedBySamples) {
   FakeExecutor  cuda(tcbound::MemorySpace::cuda);
   FakeKernel    cuda_kernel("cuda_core", tcbound::MemorySpace::cuda);
   TCBoundLogRow row = row_of("sampled", cuda_kernel);
-  const long    first = tcbound::CallSample::all, later = 8000, timed = first + later / tcbound::CallSample::one_in;
+  const long    first = tcbound::CallSample::all, later = 8064, timed = first + later / tcbound::CallSample::one_in;
   for (long i = 0; i < first + later; ++i) {
     cuda.next_seconds = i < first ? 3.0 : 1.0;
     EXPECT_EQ(TCBoundLogBegin(row, cuda), PETSC_SUCCESS);
@@ -261,7 +261,7 @@ TEST(Log, OnADeviceCallsAreTimedBySamples) {
   EXPECT_EQ(r.bytes, 1600.0 * static_cast<double>(first + later) * world_size()); // of all calls
   const std::string table = view(PETSC_VIEWER_DEFAULT), csv = view(PETSC_VIEWER_ASCII_CSV);
   if (!world_rank()) {
-    EXPECT_EQ(count(table, "\nOn a device the first 32 calls are timed and then one in 32; in Total the others"), 1) << table;
+    EXPECT_EQ(count(table, "\nOn a device the first 32 calls are timed and then one in 128; in Total the others"), 1) << table;
     EXPECT_EQ(count(csv, ",8032,8032,282,"), 1) << csv;
   }
   tcbound_log->queues.erase(&cuda);

@@ -156,7 +156,7 @@ CUDA cores; S(r): the most that they gain if nothing overlaps (with full overlap
 Ceilings, host: memory 25 GB/s, FP64 50 GFLOP/s; calibrated 2026-12-01.
 Ceilings, cuda: DRAM 4249 GB/s, L2 8000 GB/s, FP64 33 TFLOP/s, m8n8k4 33.1 TFLOP/s, m16n8k16 66.5 TFLOP/s, an empty kernel 2.5 us;
   measured in this run by y = q x, ranks at once, in turns on a shared device, else built in for H200.
-On a device the first 32 calls are timed and then one in 32; in Total the others count as the mean of those after the first.
+On a device the first 32 calls are timed and then one in 128; in Total the others count as the mean of those after the first.
 -tcbound_counters: lines with # are of one call, repeated before the kernel's first; this took 1.5 s of the slowest rank.
 -tcbound_counters: kernels on the host are not measured.
 )");

@@ -52,7 +52,7 @@ TEST(Samples, ThinnedSamplesAreEvenlySpaced) {
 TEST(CallSample, TakesTheFirstCallsAndThenOneInEachGroup) {
   for (std::int64_t call = 0; call < CallSample::all; ++call) EXPECT_TRUE(CallSample::takes(call)) << call;
   std::int64_t places[CallSample::one_in] = {};
-  const int    groups = 100000;
+  const int    groups = 800000;
   for (int group = 0; group < groups; ++group) {
     int taken = 0;
     for (std::int64_t place = 0; place < CallSample::one_in; ++place) {
@@ -68,7 +68,7 @@ TEST(CallSample, TakesTheFirstCallsAndThenOneInEachGroup) {
 
 // An application that does different things in turns: each gets its share, however long the cycle.
 TEST(CallSample, PeriodsAreMetInFairShares) {
-  const std::int64_t calls = 1600000;
+  const std::int64_t calls = 6400000;
   for (const std::int64_t period : {2, 3, 4, 5, 7, 8, 12, 16, 24, 64, 128}) {
     std::vector<std::int64_t> taken(static_cast<std::size_t>(period));
     for (std::int64_t call = CallSample::all; call < calls; ++call)
