@@ -9,6 +9,10 @@ endforeach()
 find_package(Python3 COMPONENTS Interpreter)
 find_program(TCBOUND_MPICC mpicc)
 if(Python3_FOUND AND TCBOUND_MPICC AND PETSC_DIR)
+  set(compile ${TCBOUND_MPICC})
+  if(TCBOUND_SANITIZE) # their runtime must be the program's
+    set(compile "${TCBOUND_MPICC} -fsanitize=${TCBOUND_SANITIZE}")
+  endif()
   foreach(n 1 2 4)
     set(name mat_stencil_tutorials)
     if(n GREATER 1)
@@ -16,7 +20,7 @@ if(Python3_FOUND AND TCBOUND_MPICC AND PETSC_DIR)
     endif()
     add_test(NAME ${name}
       COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/mat/run-stencil-tutorials ${PETSC_DIR} "${PETSC_ARCH}"
-        $<TARGET_FILE:tcbound> ${n} ${TCBOUND_MPICC} ${MPIEXEC_EXECUTABLE} --oversubscribe)
+        $<TARGET_FILE:tcbound> ${n} "${compile}" ${MPIEXEC_EXECUTABLE} --oversubscribe)
     set_tests_properties(${name} PROPERTIES LABELS cpu PROCESSORS ${n} TIMEOUT 900 SKIP_RETURN_CODE 77
       ENVIRONMENT "${TCBOUND_TEST_ENVIRONMENT}")
   endforeach()
