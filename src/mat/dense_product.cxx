@@ -25,8 +25,11 @@ static PetscErrorCode CopyColumns(tcbound::Executor &executor, const DenseLease 
     else
       TCBoundCallCXX(executor.copy(host, tcbound::MemorySpace::host, device, tcbound::MemorySpace::cuda, bytes));
   }
-  const PetscLogDouble bytes = static_cast<PetscLogDouble>(lease.rows) * lease.columns * sizeof(PetscScalar);
-  PetscCall(to_device ? PetscLogCpuToGpu(bytes) : PetscLogGpuToCpu(bytes));
+  // Without devices PETSc's logging is nothing, not even a use of its argument.
+  if (to_device)
+    PetscCall(PetscLogCpuToGpu(static_cast<PetscLogDouble>(lease.rows) * lease.columns * sizeof(PetscScalar)));
+  else
+    PetscCall(PetscLogGpuToCpu(static_cast<PetscLogDouble>(lease.rows) * lease.columns * sizeof(PetscScalar)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
