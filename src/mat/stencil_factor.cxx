@@ -9,9 +9,10 @@ struct StencilFactorOps {
   struct _MatOps base;
 };
 
-static PetscErrorCode OpsDestroy(PetscCtxRt ctx) {
+// PETSc 3.24 passes a void **, later ones a void * that is one.
+template <class Context> static PetscErrorCode OpsDestroy(Context ctx) {
   PetscFunctionBegin;
-  delete *static_cast<StencilFactorOps **>(ctx);
+  delete *static_cast<StencilFactorOps **>(static_cast<void *>(ctx));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
