@@ -108,7 +108,7 @@ protected:
   }
 
   void expect_recovery(const Csr &a, const Format &format) {
-    const sell::RecoveredCsr found = sell::recover_cuda_core(executor(), format);
+    const csr::RecoveredCsr found = sell::recover_cuda_core(executor(), format);
     EXPECT_EQ(found.offsets, a.offsets);
     EXPECT_TRUE(std::equal(found.columns.begin(), found.columns.end(), a.columns.begin(), a.columns.end()));
     EXPECT_TRUE(same_bits(found.values, a.values));

@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "../csr/recovered.h"
 #include "format.h"
 
 namespace tcbound::compact {
@@ -24,11 +25,6 @@ const Census &census_of(const Format &format);
 // Slices that are multiplied in columns.
 std::int64_t slices_in_columns(const Format &format);
 
-struct RecoveredCsr {
-  std::vector<std::int64_t> offsets;
-  std::vector<std::int32_t> columns;
-  std::vector<double>       values;
-};
-RecoveredCsr recover_cuda_core(Executor &executor, const Format &format);
+csr::RecoveredCsr recover_cuda_core(Executor &executor, const Format &format);
 
 } // namespace tcbound::compact

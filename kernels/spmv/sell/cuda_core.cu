@@ -185,22 +185,8 @@ std::unique_ptr<Format> build_cuda_core(Executor &executor, const CsrView &view,
 
 const Census &census_of(const Format &format) { return matrix_of(format).census; }
 
-RecoveredCsr recover_cuda_core(Executor &executor, const Format &format) {
-  const csr::DeviceArrays a = recover(executor, matrix_of(format));
-  RecoveredCsr            to;
-  const auto              copy = [&](auto &host, const auto &device) {
-    using T = std::remove_const_t<std::remove_pointer_t<decltype(device.data())>>;
-    std::vector<T> read(static_cast<std::size_t>(device.size()));
-    executor.copy(read.data(), MemorySpace::host, device.data(), MemorySpace::cuda, static_cast<std::size_t>(device.bytes()));
-    host.assign(read.begin(), read.end());
-  };
-  if (a.wide)
-    copy(to.offsets, a.wide_offsets);
-  else
-    copy(to.offsets, a.narrow_offsets);
-  copy(to.columns, a.columns);
-  copy(to.values, a.values);
-  return to;
+csr::RecoveredCsr recover_cuda_core(Executor &executor, const Format &format) {
+  return csr::read_back(executor, recover(executor, matrix_of(format)));
 }
 
 } // namespace sell

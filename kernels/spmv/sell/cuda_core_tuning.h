@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "../csr/recovered.h"
 #include "format.h"
 
 namespace tcbound::sell {
@@ -38,11 +39,6 @@ std::unique_ptr<Format> build_cuda_core(Executor &executor, const CsrView &view,
 
 const Census &census_of(const Format &format);
 
-struct RecoveredCsr {
-  std::vector<std::int64_t> offsets;
-  std::vector<std::int32_t> columns;
-  std::vector<double>       values;
-};
-RecoveredCsr recover_cuda_core(Executor &executor, const Format &format);
+csr::RecoveredCsr recover_cuda_core(Executor &executor, const Format &format);
 
 } // namespace tcbound::sell
