@@ -322,7 +322,8 @@ TEST(GpuCompare, CudaCoresAndCusparseAgreeAndAreJudged) {
     ++found;
     EXPECT_EQ(row.calls_max, 20) << row.kernel;
     EXPECT_FALSE(row.verdict.partner.empty()) << row.kernel;
-    EXPECT_NEAR(row.verdict.ratio_bytes * row.verdict.ratio_bandwidth, row.verdict.ratio, 1e-9 * row.verdict.ratio);
+    const double factors = row.verdict.ratio_bytes * row.verdict.ratio_bandwidth * row.verdict.ratio_arithmetic;
+    EXPECT_NEAR(factors, row.verdict.ratio, 1e-9 * row.verdict.ratio) << row.verdict.words;
     EXPECT_GT(row.verdict.roof_share, 0) << row.verdict.words;
     if (world_size() == 1) { // else ranks measure on a busy device
       EXPECT_LT(row.verdict.roof_share, 1.5) << row.verdict.words;
