@@ -24,11 +24,13 @@ struct TCBoundMatSettings {
   std::string tune = "model";    // or measure
   PetscReal   tune_seconds = 10; // no kernel is tried by measuring after that
   PetscBool   reproducible = PETSC_TRUE;
-  PetscBool   compare = PETSC_FALSE; // -mat_tcbound_compare
+  PetscBool   compare = PETSC_FALSE;    // -mat_tcbound_compare
+  std::string value_precision = "fp64"; // of the values that products use; else the host CSR's are rounded for them
 
   bool operator==(const TCBoundMatSettings &o) const {
     return op == o.op && backend == o.backend && format == o.format && mma == o.mma && tune == o.tune &&
-           tune_seconds == o.tune_seconds && reproducible == o.reproducible && compare == o.compare;
+           tune_seconds == o.tune_seconds && reproducible == o.reproducible && compare == o.compare &&
+           value_precision == o.value_precision;
   }
   bool operator!=(const TCBoundMatSettings &o) const { return !(*this == o); }
 
@@ -72,7 +74,9 @@ struct TCBoundMatCompare; // compare.cxx
 // In Mat::spptr of a seqaijtcbound matrix. The host CSR of MATSEQAIJ is the master copy; `format` follows it by its states.
 struct Mat_SeqAIJTCBound {
   TCBoundMatSettings                 settings;
-  std::string                        label; // in the log; empty: the matrix's own name or prefix
+  std::string                        label;   // in the log; empty: the matrix's own name or prefix
+  std::vector<double>                rounded; // values of rounded_from, under -mat_tcbound_value_precision
+  TCBoundMatSource                   rounded_from;
   const tcbound::Kernel             *kernel = nullptr;
   tcbound::Executor                 *executor = nullptr;
   bool                               on_device = false; // the executor's memory is a device's
@@ -127,6 +131,11 @@ PETSC_INTERN PetscErrorCode MatMPIAIJTCBoundApplySettings(Mat A, const TCBoundMa
 PETSC_INTERN PetscErrorCode MatMPIAIJTCBoundAdoptBlocks(Mat A);
 PETSC_INTERN PetscErrorCode MatTCBoundUseDeviceVectors(Mat A, const TCBoundMatSettings &settings);
 PETSC_INTERN PetscErrorCode MatCreateVecs_TCBound(Mat A, Vec *right, Vec *left);
+
+// value_precision.cxx
+PETSC_INTERN const std::vector<std::string> &TCBoundValuePrecisions();
+PETSC_INTERN PetscErrorCode TCBoundRoundValues(const std::string &precision, const PetscScalar values[], PetscInt n,
+                                               std::vector<double> *rounded);
 
 // choose.cxx
 PETSC_INTERN PetscErrorCode MatSeqAIJTCBoundChooseFormat(Mat A, const tcbound::Problem &problem);

@@ -286,17 +286,21 @@ static PetscErrorCode ViewBlocks(Mat A, Mat blocks[], PetscInt n, PetscViewer vi
 }
 
 static PetscErrorCode ViewInfo(Mat A, PetscViewer viewer) {
-  PetscBool         ascii, built = PETSC_TRUE;
-  PetscViewerFormat format;
-  Mat               blocks[2];
-  PetscInt          n;
-  MatTCBoundInfo    info;
+  PetscBool          ascii, built = PETSC_TRUE;
+  PetscViewerFormat  format;
+  Mat                blocks[2];
+  PetscInt           n;
+  MatTCBoundInfo     info;
+  TCBoundMatSettings settings;
 
   PetscFunctionBegin;
   PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
   if (!ascii) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscViewerGetFormat(viewer, &format));
   if (format != PETSC_VIEWER_ASCII_INFO && format != PETSC_VIEWER_ASCII_INFO_DETAIL) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GetSettings(A, &settings));
+  if (settings.value_precision != "fp64")
+    PetscCall(PetscViewerASCIIPrintf(viewer, "  lossy: values of products rounded to %s\n", settings.value_precision.c_str()));
   if (A->assembled) {
     PetscCall(GetBlocks(A, blocks, &n));
     for (PetscInt b = 0; b < n; b++)

@@ -25,6 +25,22 @@ static PetscErrorCode GetSource(Mat A, TCBoundMatSource *source) {
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+// The values that products use: the matrix's own, or rounded ones, which stay where they are until the matrix has others.
+static PetscErrorCode GetValues(Mat A, const TCBoundMatSource &source, const PetscScalar **values) {
+  Mat_SeqAIJTCBound *t = static_cast<Mat_SeqAIJTCBound *>(A->spptr);
+
+  PetscFunctionBegin;
+  *values = source.a;
+  if (t->settings.value_precision == "fp64") PetscFunctionReturn(PETSC_SUCCESS);
+  if (!source.same_pattern(t->rounded_from) || !source.same_values(t->rounded_from)) {
+    t->rounded_from = TCBoundMatSource();
+    PetscCall(TCBoundRoundValues(t->settings.value_precision, source.a, source.nonzeros, &t->rounded));
+    t->rounded_from = source;
+  }
+  *values = t->rounded.data();
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 // The CSR of the matrix as a Problem (borrowed) and the states that it was taken at.
 PetscErrorCode MatSeqAIJTCBoundGetProblem(Mat A, tcbound::Problem *problem, TCBoundMatSource *source) {
   PetscFunctionBegin;
@@ -35,7 +51,7 @@ PetscErrorCode MatSeqAIJTCBoundGetProblem(Mat A, tcbound::Problem *problem, TCBo
   csr.nonzeros = source->nonzeros;
   csr.row_offsets = {source->i, static_cast<int>(sizeof(PetscInt))};
   csr.columns = {source->j, static_cast<int>(sizeof(PetscInt))};
-  csr.values = source->a;
+  PetscCall(GetValues(A, *source, &csr.values));
   csr.space = tcbound::MemorySpace::host;
   const TCBoundMatSettings &settings = static_cast<Mat_SeqAIJTCBound *>(A->spptr)->settings;
   problem->reproducible = settings.reproducible;
@@ -76,7 +92,11 @@ PetscErrorCode MatSeqAIJTCBoundUpdate(Mat A) {
     t->bound = bound;
     PetscCall(MatSeqAIJTCBoundChooseFormat(A, problem));
   }
-  if (t->on_device) PetscCall(PetscLogCpuToGpu(static_cast<PetscLogDouble>(now.nonzeros) * sizeof(PetscScalar)));
+  if (t->on_device) { // a format on the host may borrow the values
+    t->rounded = std::vector<double>();
+    t->rounded_from = TCBoundMatSource();
+    PetscCall(PetscLogCpuToGpu(static_cast<PetscLogDouble>(now.nonzeros) * sizeof(PetscScalar)));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -197,7 +217,8 @@ PetscErrorCode MatGetDiagonal_SeqAIJTCBound(Mat A, Vec d) {
   PetscCall(VecBoundToCPU(d, &vec_bound));
   PetscCall(TCBoundMatSettingsUseDevice(t->settings, &use_device));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)d, &device_vec, VECSEQCUDA, VECMPICUDA, ""));
-  if (mat_bound || vec_bound || !use_device || !device_vec) {
+  const bool rounded = t->settings.value_precision != "fp64";
+  if (mat_bound || vec_bound || !use_device || !device_vec || rounded) {
     PetscCall((*MatSeqAIJTCBoundBaseOps()->getdiagonal)(A, d));
     PetscFunctionReturn(PETSC_SUCCESS);
   }

@@ -93,6 +93,17 @@ Csr with_short_values(Csr a) {
   return a;
 }
 
+// Values that bfloat16 holds exactly.
+Csr with_shorter_values(Csr a) {
+  for (double &value : a.values) {
+    int          exponent;
+    const double fraction = std::frexp(value, &exponent);
+    value = std::ldexp(std::round(fraction * 256), exponent - 8);
+  }
+  a.name += ", shorter values";
+  return a;
+}
+
 // Rows whose columns span exactly `span`.
 Csr spanning(std::int64_t rows, std::int64_t span) {
   RowWriter a("spanning " + std::to_string(span), 200000, Coefficients::variable);
@@ -143,7 +154,10 @@ protected:
                             spanning(100, 65536),
                             uniform(0, 3, 0)};
     for (const std::int64_t rows : {1, 31, 33, 4064, 4095, 4096, 4097, 8193}) all.push_back(irregular(rows, 5000, 12));
-    for (const std::size_t i : {0U, 4U, 7U, 12U}) all.push_back(with_short_values(all[i]));
+    for (const std::size_t i : {0U, 4U, 7U, 12U}) {
+      all.push_back(with_short_values(all[i]));
+      all.push_back(with_shorter_values(all[i]));
+    }
     return all;
   }
 };
@@ -164,7 +178,7 @@ TEST_P(GpuSell, MultipliesAndIsRecovered) {
 
 TEST_P(GpuSell, EveryTuningChoice) {
   const std::vector<Csr> all = {irregular(5000, 20000, 30), one_long_row(1000, 46500, 499), nodes(9, 9, 7, 3),
-                                with_short_values(ragged())};
+                                with_short_values(ragged()), with_shorter_values(ragged())};
   for (const sell::CudaCoreVariant &variant : sell::cuda_core_variants()) {
     SCOPED_TRACE(variant.name);
     for (const Csr &a : all) expect_all(a, variant.config);
@@ -213,7 +227,8 @@ TEST_P(GpuSell, RenumberedMatricesMultiplyAndAreRecovered) {
   always.renumber = sell::Renumber::always;
   for (const Csr &a :
        {shuffled(stencil(13, 11, 9, true, Coefficients::variable)), shuffled(nodes(9, 8, 7, 3)), irregular(4097, 4097, 40),
-        with_short_values(shuffled(stencil(30, 20, 1, false, Coefficients::variable))), irregular(3000, 50, 12),
+        with_short_values(shuffled(stencil(30, 20, 1, false, Coefficients::variable))),
+        with_shorter_values(shuffled(stencil(30, 20, 1, false, Coefficients::variable))), irregular(3000, 50, 12),
         tridiagonal_but("rows of 600 now and then", 20000, 600, Coefficients::variable,
                         [](std::int64_t i) { return i % 1000 == 7; })})
     expect_all(a, always);
@@ -244,25 +259,30 @@ TEST_P(GpuSell, BytesByHand) {
   while (band.rows() < 100) band.add({0, 100, 100000});
   EXPECT_EQ(bytes(band.take()), vectors + slices + values + 4 * 64); // 3 distances, filled up to 64 bytes
   EXPECT_EQ(bytes(with_short_values(spanning(100, 65534))), vectors + slices + values / 2 + 4 * 3 * 32 * 2);
+  EXPECT_EQ(bytes(with_shorter_values(spanning(100, 65534))), vectors + slices + values / 4 + 4 * 3 * 32 * 2);
 }
 
-// 32-bit values until new ones do not fit, then 64-bit ones for good; the same bits of the product either way.
+// As few bits as do until new values do not fit, then more for good; the same bits of the product either way.
 TEST_P(GpuSell, ValuesWidenWhenTheyMust) {
-  const Csr    a = with_short_values(irregular(5000, 5000, 30));
+  const Csr    a = with_shorter_values(irregular(5000, 5000, 30));
   const Stored stored(a);
-  Csr          b = a;
-  b.values[b.values.size() / 2] = 0.1;
+  Csr          b = a, c = a;
+  b.values[b.values.size() - 2] = 1 + 1.0 / 1024; // not among the first, which are looked at before
+  c.values[c.values.size() - 3] = 0.1;
   const auto         format = build(stored.problem());
-  const std::int64_t narrow = format->work(false, false).bytes;
+  const std::int64_t narrow = format->work(false, false).bytes, entries = sell::census_of(*format).entries();
   expect_product(a, *format, {true, -0.5, 2.0, false, true}); // there is a transpose, too
-  EXPECT_TRUE(sell::census_of(*format).narrow_values);
-  format->refill(executor(), b.values.data(), MemorySpace::host);
-  EXPECT_FALSE(sell::census_of(*format).narrow_values);
-  EXPECT_EQ(format->work(false, false).bytes, narrow + 4 * sell::census_of(*format).entries());
-  for (const Csr *m : std::vector<const Csr *>{&b, &a}) {
-    format->refill(executor(), m->values.data(), MemorySpace::host);
-    expect_recovery(*m, *format);
-    for (const bool transpose : {false, true}) expect_product(*m, *format, {transpose, -0.5, 2.0, false, true});
+  EXPECT_EQ(sell::census_of(*format).value_bytes, 2);
+  struct {
+    const Csr *matrix;
+    int        bytes;
+  } const turns[] = {{&a, 2}, {&b, 4}, {&a, 4}, {&c, 8}, {&b, 8}, {&a, 8}};
+  for (const auto &turn : turns) {
+    format->refill(executor(), turn.matrix->values.data(), MemorySpace::host);
+    EXPECT_EQ(sell::census_of(*format).value_bytes, turn.bytes);
+    EXPECT_EQ(format->work(false, false).bytes, narrow + (turn.bytes - 2) * entries);
+    expect_recovery(*turn.matrix, *format);
+    for (const bool transpose : {false, true}) expect_product(*turn.matrix, *format, {transpose, -0.5, 2.0, false, true});
   }
 }
 
@@ -275,12 +295,12 @@ TEST_P(GpuSell, OddValuesAreRecovered) {
   const auto format = build_with(a, {});
   expect_recovery(a, *format);
   const auto all_odd = [](Csr m) {
-    for (std::size_t k = 0; k < m.values.size(); ++k) m.values[k] = k % 3 ? infinity : -0.0; // exact in 32 bits
+    for (std::size_t k = 0; k < m.values.size(); ++k) m.values[k] = k % 3 ? infinity : -0.0; // exact in 16 bits
     return m;
   };
   const Csr  b = all_odd(a);
   const auto narrow = build_with(b, {});
-  EXPECT_TRUE(sell::census_of(*narrow).narrow_values);
+  EXPECT_EQ(sell::census_of(*narrow).value_bytes, 2);
   expect_recovery(b, *narrow);
 }
 

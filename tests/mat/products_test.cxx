@@ -321,6 +321,96 @@ TEST_P(Products, ChooseByTimeToo) {
   }
 }
 
+// To `digits` bits of significand, where no exponent is out of range.
+Case rounded(Case c, int digits) {
+  for (Entry &e : c.entries) {
+    int          exponent;
+    const double fraction = std::frexp(e.v, &exponent);
+    e.v = std::ldexp(std::nearbyint(std::ldexp(fraction, digits)), exponent - digits);
+  }
+  return c;
+}
+
+// Products are those of the matrix with rounded values, from the first and with new values, and the values stay what they were.
+TEST_P(Products, RoundValuesIfAsked) {
+  const struct {
+    const char *name;
+    int         digits;
+  } precisions[] = {{"fp32", 24}, {"bf16", 8}, {"fp64", 53}};
+  for (const auto &precision : precisions) {
+    SCOPED_TRACE(precision.name);
+    option("-mat_tcbound_value_precision", precision.name);
+    std::vector<Case> cases = all_cases();
+    cases.push_back(laplacian_case(17, 9));
+    for (Case &c : cases) {
+      SCOPED_TRACE(c.name);
+      Handle<Mat> ours;
+      build(c, MATAIJTCBOUND, &ours);
+      for (const double factor : {1.0, 1.0 / 3}) {
+        Handle<Mat> exact, near;
+        PetscBool   same = PETSC_FALSE;
+        for (Entry &e : c.entries) e.v *= factor;
+        insert(c, ours);
+        build(c, MATAIJ, &exact);
+        build(rounded(c, precision.digits), MATAIJ, &near);
+        for (VecType type : vec_types()) expect_same_products(ours, near, type);
+        Handle<Mat> copy;
+        OK(MatConvert(ours, MATAIJ, MAT_INITIAL_MATRIX, &copy));
+        OK(MatEqual(copy, exact, &same));
+        EXPECT_TRUE(same);
+      }
+    }
+  }
+}
+
+TEST_P(Products, RoundedValuesKeepWhatIsNoNumber) {
+  const double inf = std::numeric_limits<double>::infinity();
+  option("-mat_tcbound_value_precision", "bf16");
+  Case         c = make_case("diagonal", 9, 9, [](PetscInt i, std::set<PetscInt> &chosen) { chosen.insert(i); });
+  const double values[] = {inf, -inf, std::nan(""), 0.0, -0.0, 1 + 0x1p-8, 1 + 0x3p-8, 0x1.2p-133, -0x1.8p-133};
+  const double expected[] = {inf, -inf, std::nan(""), 0.0, 0.0, 1.0, 1 + 0x1p-6, 0x1p-133, -0x1p-132}; // ties go to even
+  for (std::size_t k = 0; k < 9; k++) c.entries[k].v = values[k];
+  Handle<Mat> A;
+  Handle<Vec> x, y;
+  PetscInt    begin;
+  build(c, MATAIJTCBOUND, &A);
+  OK(MatCreateVecs(A, &x, &y));
+  OK(VecSet(x, 1.0));
+  OK(VecGetOwnershipRange(y, &begin, nullptr));
+  const auto expect = [&](const double *all) {
+    const std::vector<PetscScalar> found = entries_of(y);
+    for (std::size_t k = 0; k < found.size(); k++) {
+      const double e = all[static_cast<std::size_t>(begin) + k];
+      EXPECT_TRUE(std::isnan(e) ? std::isnan(found[k]) : found[k] == e) << found[k] << " for " << e;
+    }
+  };
+  OK(MatMult(A, x, y));
+  expect(expected);
+  OK(MatGetDiagonal(A, y)); // is no product
+  expect(values);
+}
+
+TEST_P(Products, ValuesTooLargeToRoundAreAnError) {
+  if (world_size() > 1) return; // an error of one rank
+  for (const char *precision : {"fp32", "bf16"}) {
+    option("-mat_tcbound_value_precision", precision);
+    Case c = random_case();
+    c.entries[5].v = -3.5e38;
+    Handle<Mat>    A;
+    Handle<Vec>    x, y;
+    PetscErrorCode code;
+    build(c, MATAIJTCBOUND, &A);
+    OK(MatCreateVecs(A, &x, &y));
+    OK(VecSet(x, 1.0));
+    const std::string text = message_of([&] { return MatMult(A, x, y); }, &code);
+    EXPECT_EQ(code, PETSC_ERR_FP);
+    EXPECT_TRUE(contains(text, "-3.5e+38 is too large")) << text;
+    c.entries[5].v = 3.38e38; // rounds to 3.3895e38 in bf16, its largest number
+    insert(c, A);
+    OK(MatMult(A, x, y));
+  }
+}
+
 TEST_P(Products, SayWhichKernelsCanRun) {
   const Pair         m(random_case());
   const char *const *names;

@@ -59,10 +59,7 @@ void multiply(Executor &executor, DeviceMatrix &matrix, const Product &product, 
     TCBOUND_LAUNCHED();
     in_order.x = matrix.renumbered_x.data();
   }
-  if (matrix.census.narrow_values)
-    launch(executor, matrix, matrix.narrow_values.data(), in_order, config);
-  else
-    launch(executor, matrix, matrix.values.data(), in_order, config);
+  with_values(matrix, [&](const auto *values) { launch(executor, matrix, values, in_order, config); });
 }
 
 namespace {
@@ -111,7 +108,7 @@ public:
     view.rows = plain_.csr.rows;
     view.columns_count = plain_.csr.columns_count;
     view.nonzeros = plain_.csr.nonzeros;
-    return least_work(view, true, accumulate, plain_.census.narrow_values ? 4 : 8);
+    return least_work(view, true, accumulate, plain_.census.value_bytes);
   }
 
   std::int64_t stored_bytes() const override { return plain_.bytes() + transposed_.bytes() + transposition_.bytes(); }

@@ -23,7 +23,7 @@ struct CudaCoreConfig {
   Order    order = Order::automatic;       // of the rows of a window
   int      threads = 128;                  // of a block
   int      batch = 0;                      // pairs of steps that a lane has in flight: 2 or 4; 0: by the length of the rows
-  bool     narrow_values = true;           // where all are exact in 32 bits
+  bool     narrow_values = true;           // where all are exact in 16 or 32 bits
   Renumber renumber = Renumber::automatic; // rows and columns
 };
 constexpr int most_longest = 4000;

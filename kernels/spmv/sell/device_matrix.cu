@@ -47,7 +47,7 @@ __global__ void __launch_bounds__(block) recover_entries(const SliceView view, c
               [&](std::int32_t row, int step, std::int64_t place, std::int64_t entry) {
                 if (entry < 0) return;
                 to_columns[entry] = column_of(view, slice, row, step, place);
-                to_values[entry] = from[place];
+                to_values[entry] = static_cast<double>(from[place]);
               });
 }
 
@@ -61,62 +61,69 @@ __global__ void __launch_bounds__(block)
   const Value *from = values + static_cast<std::int64_t>(slice.values) * slice_rows;
   for_entries(view, offsets, static_cast<std::int32_t>(i), lane_number(),
               [&](std::int32_t row, int step, std::int64_t place, std::int64_t entry) {
-                if (entry >= 0 && column_of(view, slice, row, step, place) == row) d[row] = from[place];
+                if (entry >= 0 && column_of(view, slice, row, step, place) == row) d[row] = static_cast<double>(from[place]);
               });
 }
 
-// False if a value is not exact in 32 bits. The first slices tell so of most matrices that have one.
-bool fill_narrow(Executor &executor, DeviceMatrix &matrix, const double *values) {
+// *bytes becomes at least what each value takes if nothing of it is to be lost.
+__global__ void __launch_bounds__(block) find_width(const double *values, std::int64_t count, int *bytes) {
+  const std::int64_t k = blockIdx.x * static_cast<std::int64_t>(block) + threadIdx.x;
+  if (k >= count) return;
+  const auto same = [&](auto stored) {
+    return __double_as_longlong(static_cast<double>(stored)) == __double_as_longlong(values[k]);
+  };
+  if (same(Bfloat16(values[k]))) return;
+  atomicMax(bytes, same(static_cast<float>(values[k])) ? 4 : 8);
+}
+
+// What the first values tell of it: most matrices that have a wide one have it there.
+int least_width(Executor &executor, const double *values, std::int64_t count) {
+  const auto looked_at = static_cast<unsigned>(std::min<std::int64_t>(count, 1 << 14));
+  int        bytes = 2;
+  Array<int> found(executor, 1);
+  executor.copy(found.data(), MemorySpace::cuda, &bytes, MemorySpace::host, sizeof bytes);
+  find_width<<<(looked_at + block - 1) / block, block, 0, stream_of(executor)>>>(values, looked_at, found.data());
+  TCBOUND_LAUNCHED();
+  executor.copy(&bytes, MemorySpace::host, found.data(), MemorySpace::cuda, sizeof bytes);
+  return bytes;
+}
+
+// Values of that type; false if one is not exact in it.
+template <class Value> bool fill(Executor &executor, DeviceMatrix &matrix, const double *values) {
   const std::int64_t slices = matrix.slices.size();
   Array<int>         inexact(executor, 1);
   int                any = 0;
   TCBOUND_CUDA(cudaMemsetAsync(inexact.data(), 0, sizeof(int), stream_of(executor)));
-  for (const std::int64_t count : {std::min<std::int64_t>(slices, 64), slices}) {
-    csr::with_offsets(matrix.csr, [&](const auto *offsets) {
-      fill_values<<<grid_for_slices(count), block, 0, stream_of(executor)>>>(view_of(matrix), offsets, values, count,
-                                                                             matrix.narrow_values.data(), inexact.data());
-      TCBOUND_LAUNCHED();
-    });
-    executor.copy(&any, MemorySpace::host, inexact.data(), MemorySpace::cuda, sizeof any);
-    if (any) return false;
-  }
-  return true;
-}
-
-// Calls f(values) with whichever array they are in.
-template <class F> void with_values(const DeviceMatrix &matrix, F &&f) {
-  if (matrix.census.narrow_values)
-    f(matrix.narrow_values.data());
-  else
-    f(matrix.values.data());
+  csr::with_offsets(matrix.csr, [&](const auto *offsets) {
+    fill_values<<<grid_for_slices(slices), block, 0, stream_of(executor)>>>(
+      view_of(matrix), offsets, values, slices, reinterpret_cast<Value *>(matrix.values.data()), inexact.data());
+    TCBOUND_LAUNCHED();
+  });
+  if (sizeof(Value) == sizeof(double)) return true;
+  executor.copy(&any, MemorySpace::host, inexact.data(), MemorySpace::cuda, sizeof any);
+  return !any;
 }
 
 } // namespace
 
-// Values have 32 bits until one is not exact in them; then all have 64 for good.
+// Values have as few bits as the first ones need; when one is not exact in them, all get more, for good.
 void refill(Executor &executor, DeviceMatrix &matrix, const double *values, bool allow_narrow) {
   Census &census = matrix.census;
   if (matrix.entries() == 0) return;
-  if (matrix.values.size() == 0 && allow_narrow) {
-    if (!census.narrow_values) {
-      matrix.narrow_values = Array<float>(executor, matrix.entries());
-      census.narrow_values = true;
-      census.bytes += matrix.narrow_values.bytes();
+  int bytes = allow_narrow ? least_width(executor, values, matrix.csr.nonzeros) : 8;
+  if (matrix.values.size() > 0) bytes = std::max(bytes, census.value_bytes);
+  for (bool filled = false; !filled; bytes *= 2) {
+    if (matrix.values.size() != bytes * matrix.entries()) {
+      census.bytes -= matrix.values.bytes();
+      matrix.values = Array<std::uint8_t>();
+      matrix.values = Array<std::uint8_t>(executor, bytes * matrix.entries());
+      census.bytes += matrix.values.bytes();
+      census.value_bytes = bytes;
     }
-    if (fill_narrow(executor, matrix, values)) return;
-    census.bytes -= matrix.narrow_values.bytes();
-    census.narrow_values = false;
-    matrix.narrow_values = Array<float>();
+    filled = bytes == 2   ? fill<Bfloat16>(executor, matrix, values)
+             : bytes == 4 ? fill<float>(executor, matrix, values)
+                          : fill<double>(executor, matrix, values);
   }
-  if (matrix.values.size() == 0) {
-    matrix.values = Array<double>(executor, matrix.entries());
-    census.bytes += matrix.values.bytes();
-  }
-  csr::with_offsets(matrix.csr, [&](const auto *offsets) {
-    fill_values<<<grid_for_slices(matrix.slices.size()), block, 0, stream_of(executor)>>>(
-      view_of(matrix), offsets, values, matrix.slices.size(), matrix.values.data(), nullptr);
-    TCBOUND_LAUNCHED();
-  });
 }
 
 csr::DeviceArrays recover(Executor &executor, const DeviceMatrix &matrix) {

@@ -16,10 +16,9 @@ struct DeviceMatrix {
   // In its window, of the row of each lane of each slice that is no part; empty if none is permuted.
   Array<std::uint16_t> places;
   Array<std::uint8_t>  columns;
-  Array<double>        values;
-  Array<float>         narrow_values; // in place of values while each is exact in 32 bits
-  Array<double>        sums;          // of parts
-  Array<std::uint32_t> arrivals;      // of sums, for each long row; 0 between products
+  Array<std::uint8_t>  values;   // census.value_bytes each: of bfloat16, float or double, as narrow as all are exact in
+  Array<double>        sums;     // of parts
+  Array<std::uint32_t> arrivals; // of sums, for each long row; 0 between products
   // Of a renumbered matrix: the row of each lane, -1: none, in place of `places`; what number its column i has without; which entry
   // of its row comes at each step; x in the new order.
   Array<std::int32_t>  rows, column_order;
@@ -30,8 +29,7 @@ struct DeviceMatrix {
   std::int64_t entries() const { return census.entries(); }
   std::int64_t bytes() const {
     return csr.bytes() + slices.bytes() + parts.bytes() + places.bytes() + rows.bytes() + column_order.bytes() +
-           step_entries.bytes() + renumbered_x.bytes() + columns.bytes() + values.bytes() + narrow_values.bytes() +
-           sums.bytes() + arrivals.bytes();
+           step_entries.bytes() + renumbered_x.bytes() + columns.bytes() + values.bytes() + sums.bytes() + arrivals.bytes();
   }
 };
 

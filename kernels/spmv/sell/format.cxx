@@ -7,16 +7,23 @@
 namespace tcbound::sell {
 namespace {
 
-bool exact_in_32_bits(double value) {
-  const double again = static_cast<float>(value);
-  return std::memcmp(&again, &value, sizeof value) == 0;
+// Bytes that a value takes if nothing of it is to be lost.
+int bytes_of_value(double value) {
+  const auto    narrow = static_cast<float>(value);
+  const double  again = narrow;
+  std::uint32_t bits;
+  if (std::memcmp(&again, &value, sizeof value) != 0) return 8;
+  std::memcpy(&bits, &narrow, sizeof bits);
+  return (bits & 0xffffU) == 0 ? 2 : 4;
 }
 
 // The least bytes that a value can take: what the first values in host memory tell, since one inexact value widens all.
 int least_value_bytes(const CsrView &view) {
-  if (view.space != MemorySpace::host || !view.values) return 4;
+  int bytes = 2;
+  if (view.space != MemorySpace::host || !view.values) return bytes;
   const std::int64_t looked_at = std::min<std::int64_t>(view.nonzeros, 1024);
-  return std::all_of(view.values, view.values + looked_at, exact_in_32_bits) ? 4 : 8;
+  for (std::int64_t k = 0; k < looked_at; ++k) bytes = std::max(bytes, bytes_of_value(view.values[k]));
+  return bytes;
 }
 
 } // namespace
@@ -56,7 +63,7 @@ std::string describe(const Census &census) {
     text += part;
   }
   std::snprintf(part, sizeof part, "; values in %d bits; %.4g %% of them fill up; %lld of %lld slices permuted",
-                census.narrow_values ? 32 : 64,
+                8 * census.value_bytes,
                 100.0 * static_cast<double>(census.entries() - census.nonzeros) / static_cast<double>(census.entries()),
                 static_cast<long long>(census.permuted), static_cast<long long>((census.rows + slice_rows - 1) / slice_rows));
   text += part;

@@ -21,8 +21,8 @@
 // and the table of rows has 32 bits a row. It is worth while because neighbouring rows then find their x in the first-level cache.
 //
 // Rows of more than `longest` entries, eight times the mean as a rule, are cut into parts. A part is a slice whose lanes share one row;
-// the last part to be summed adds them all up in order. Values are stored in 32 bits while all of a matrix are exact in those. Every
-// value is recovered bit for bit.
+// the last part to be summed adds them all up in order. Values are stored in 16 bits (bfloat16) or 32 while all of a matrix are exact in
+// those. Every value is recovered bit for bit.
 //
 // The entries of a row that is not cut are added up one after the other in one fused multiply-add each, from the first to the last as
 // in compact, or, renumbered, in the order of the new numbers.
@@ -92,7 +92,8 @@ struct Census {
   std::int64_t permuted = 0;          // slices with a table of rows
   std::int64_t long_rows = 0, parts = 0;
   std::int64_t bytes = 0;
-  bool         narrow_values = false, renumbered = false;
+  int          value_bytes = 8; // of each value: 2, 4 or 8
+  bool         renumbered = false;
 
   std::int64_t entries() const { return stored[0] + stored[1] + stored[2] + stored[3]; }
 };

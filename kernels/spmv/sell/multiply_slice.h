@@ -46,6 +46,15 @@ __device__ void load_once(double &to, const double *from, std::uint64_t policy) 
 __device__ void load_once(float &to, const float *from, std::uint64_t policy) {
   asm volatile("ld.global.nc.L1::no_allocate.L2::cache_hint.f32 %0, [%1], %2;" : "=f"(to) : "l"(from), "l"(policy));
 }
+__device__ void load_once(Bfloat16Pair &to, const Bfloat16Pair *from, std::uint64_t policy) {
+  std::uint32_t both;
+  asm volatile("ld.global.nc.L1::no_allocate.L2::cache_hint.u32 %0, [%1], %2;" : "=r"(both) : "l"(from), "l"(policy));
+  to.x.bits = static_cast<std::uint16_t>(both);
+  to.y.bits = static_cast<std::uint16_t>(both >> 16);
+}
+__device__ void load_once(Bfloat16 &to, const Bfloat16 *from, std::uint64_t policy) {
+  asm volatile("ld.global.nc.L1::no_allocate.L2::cache_hint.u16 %0, [%1], %2;" : "=h"(to.bits) : "l"(from), "l"(policy));
+}
 __device__ void load_once(int2 &to, const int2 *from, std::uint64_t policy) {
   asm volatile("ld.global.nc.L1::no_allocate.L2::cache_hint.v2.s32 {%0, %1}, [%2], %3;"
                : "=r"(to.x), "=r"(to.y)
@@ -136,7 +145,11 @@ struct WideColumns {
 
 __device__ double gather(const double *x, std::int32_t column) { return column >= 0 ? __ldg(x + column) : 0.0; }
 
-template <class Value> using PairOf = std::conditional_t<std::is_same_v<Value, double>, double2, float2>;
+template <class Value> struct PairOfType;
+template <> struct PairOfType<double> { using type = double2; };
+template <> struct PairOfType<float> { using type = float2; };
+template <> struct PairOfType<Bfloat16> { using type = Bfloat16Pair; };
+template <class Value> using PairOf = typename PairOfType<Value>::type;
 
 // A lane's steps of a slice: pairs, and perhaps a single one.
 template <class Columns, class Value> struct Steps {
@@ -157,7 +170,7 @@ template <class Columns, class Value> struct Steps {
     } else if (i < count()) {
       columns.load_single(column, i, policy);
       load_once(value.x, values + 2 * i * slice_rows + lane, policy);
-      value.y = 0;
+      value.y = Value(0);
     }
   }
 };

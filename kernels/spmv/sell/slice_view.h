@@ -2,6 +2,7 @@
 
 // What device code sees of a matrix of format sell. For .cu files only.
 
+#include "bfloat16.h"
 #include "device_matrix.h"
 
 namespace tcbound::sell {
@@ -31,6 +32,19 @@ inline SliceView view_of(const DeviceMatrix &matrix) {
           static_cast<std::int32_t>(matrix.slices.size()),
           static_cast<std::int32_t>(matrix.csr.rows),
           matrix.log2_window};
+}
+
+// Calls f(values) with the values in their type.
+template <class F> void with_values(const DeviceMatrix &matrix, F &&f) {
+  const void *values = matrix.values.data();
+  switch (matrix.census.value_bytes) {
+  case 2:
+    return f(static_cast<const Bfloat16 *>(values));
+  case 4:
+    return f(static_cast<const float *>(values));
+  default:
+    return f(static_cast<const double *>(values));
+  }
 }
 
 // The row of a lane of slice i, which is no part, in two steps, so that a load need not be waited for at once: what a table says of
