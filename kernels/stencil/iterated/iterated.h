@@ -91,8 +91,8 @@ public:
 
 // What is left to choose when a sweep is built.
 struct Settings {
-  // Steps that a pass fuses; 0: those that take the least time by the roofline. A relaxation takes passes of that depth or, where
-  // there are none, the next shallower ones; with 0 the passes that together take the least time.
+  // Steps that a pass fuses; 0: those that take the least time by the roofline, of a relaxation the passes that do so together.
+  // run() and relax() take passes of that depth or, where only the other has such, the next shallower ones.
   int      depth = 0;
   MmaShape mma = MmaShape::automatic; // of kernels on tensor cores
   double   balance = 7.8;             // for that: FP64 FLOP/s of CUDA cores over bytes/s of memory (the default: an H200's)
@@ -113,11 +113,13 @@ public:
   // Those that build() takes, ascending; none where it has no kernel of that instruction for the shape.
   virtual std::vector<int> depths(const Shape &shape, MmaShape mma = MmaShape::automatic) const = 0;
 
-  // Depths of passes that relax, ascending; none: sweeps of the shape do not relax, and why_no_relaxation() is a clause.
+  // Depths of passes that relax, ascending; none: sweeps of the shape do not relax, and why_no_relaxation() is a clause. A device
+  // with little shared memory may lack some.
   virtual std::vector<int> relaxation_depths(const Shape &shape) const = 0;
   virtual std::string      why_no_relaxation(const Shape &shape) const = 0;
 
-  // Throws Error on what check() refuses, a depth that depths() does not list and an MMA shape that the device lacks.
+  // Throws Error on what check() refuses, a depth that neither depths() nor relaxation_depths() lists, and an MMA shape that the
+  // device lacks.
   virtual std::unique_ptr<Sweep> build(Executor &executor, const Problem &problem, const Settings &settings = {}) const = 0;
 
 private:

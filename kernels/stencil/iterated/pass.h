@@ -43,10 +43,11 @@ public:
   virtual double redundancy() const = 0; // as Pass's
 };
 
-// How to make a pass of that depth.
+// How to make a pass of that depth. shared_bytes: that a block of it needs, where devices have less.
 template <class P> struct Maker {
   int                                                            depth;
   std::function<std::unique_ptr<P>(Executor &, const Problem &)> make;
+  int                                                            shared_bytes = 0;
 };
 using PassMaker = Maker<Pass>;
 using RelaxationMaker = Maker<RelaxationPass>;

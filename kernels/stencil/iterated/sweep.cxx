@@ -116,23 +116,29 @@ std::unique_ptr<Sweep> PassSweeper::build(Executor &executor, const Problem &pro
     why_not = std::string("there are no ") + facts_of(mma).name + " kernels of the stencil " + problem.shape.name;
   if (!why_not.empty()) throw Error(ErrorCode::unsupported, name() + ": " + why_not);
 
-  Passes      passes;
-  std::string valid;
+  const std::vector<int> relaxing = relaxation_depths(problem.shape);
+  bool                   known = settings.depth == 0 || std::count(relaxing.begin(), relaxing.end(), settings.depth) > 0;
+  Passes                 passes;
+  std::string            valid;
   for (const PassMaker &maker : all) {
     passes.push_back(maker.make(executor, problem));
     valid += (valid.empty() ? "" : ", ") + std::to_string(maker.depth);
+    known = known || maker.depth == settings.depth;
   }
+  if (!known)
+    throw Error(ErrorCode::unsupported, problem.shape.name + " in passes of " + std::to_string(settings.depth) +
+                                          " steps; there are passes of " + valid);
   const bool wide = mma != MmaShape::automatic && facts_of(mma).m > 8; // instructions of twice the rate
   const int  depth =
     settings.depth ? settings.depth : cheapest_depth(passes, problem.shape.points(), (wide ? 2.0 : 1.0) * settings.balance);
-  while (!passes.empty() && passes.back()->depth() > depth) passes.pop_back();
-  if (passes.empty() || passes.back()->depth() != depth)
-    throw Error(ErrorCode::unsupported,
-                problem.shape.name + " in passes of " + std::to_string(depth) + " steps; there are passes of " + valid);
-  PassRelaxation    relaxation(problem, settings);
-  const std::string why_no_relaxation = this->why_no_relaxation(problem.shape);
+  while (passes.back()->depth() > depth) passes.pop_back();
+
+  PassRelaxation relaxation(problem, settings);
+  std::string    why_no_relaxation = this->why_no_relaxation(problem.shape);
   if (why_no_relaxation.empty())
-    for (const RelaxationMaker &maker : relaxation_makers(problem.shape)) relaxation.add(maker.make(executor, problem));
+    for (const RelaxationMaker &maker : relaxation_makers(problem.shape))
+      if (static_cast<std::size_t>(maker.shared_bytes) <= device.shared_bytes) relaxation.add(maker.make(executor, problem));
+  if (why_no_relaxation.empty() && relaxation.empty()) why_no_relaxation = "the device has too little shared memory to relax";
   return std::make_unique<PassSweep>(problem, std::move(passes), mma == MmaShape::automatic ? "" : facts_of(mma).name,
                                      std::move(relaxation), name() + ": " + why_no_relaxation);
 }
