@@ -37,42 +37,35 @@ template <class Number, class Step> std::vector<Number> each_cell(const Problem 
   return next;
 }
 
-// x' = x + f (b - S x) as it stands.
-std::vector<long double> by_formula(const Problem &p, const Cells &in, const Cells &b, const Relaxation &r) {
-  std::vector<long double> x(in.begin(), in.end());
-  if (in.empty()) x.assign(b.size(), 0.0L);
-  for (const long double f : r.factors)
-    x = each_cell<long double>(p, [&](std::int64_t i, bool in_ring, auto &&neighbour) -> long double {
-      if (in_ring) return x[i] + f * r.ring_scale * (b[i] - static_cast<long double>(r.ring_diagonal) * x[i]);
-      long double product = 0.0L;
-      for (std::size_t k = 0; k < p.weights.size(); ++k) product += p.weights[k] * neighbour(x, k);
-      return x[i] + f * (b[i] - product);
-    });
-  return x;
+// x' = x + f (b - S x) as it stands. x empty: 0.
+std::vector<long double> step_by_formula(const Problem &p, std::vector<long double> x, const Cells &b, const Relaxation &r,
+                                         long double f) {
+  if (x.empty()) x.assign(b.size(), 0.0L);
+  return each_cell<long double>(p, [&](std::int64_t i, bool in_ring, auto &&neighbour) -> long double {
+    if (in_ring) return x[i] + f * r.ring_scale * (b[i] - static_cast<long double>(r.ring_diagonal) * x[i]);
+    long double product = 0.0L;
+    for (std::size_t k = 0; k < p.weights.size(); ++k) product += p.weights[k] * neighbour(x, k);
+    return x[i] + f * (b[i] - product);
+  });
 }
 
 // The order of operations that iterated.h defines.
-Cells by_definition(const Problem &p, const Cells &in, const Cells &b, const Relaxation &r) {
-  Cells x = in;
-  bool  first = in.empty();
-  if (first && r.factors.empty()) x.assign(b.size(), 0.0);
-  for (const double f : r.factors) {
-    x = each_cell<double>(p, [&](std::int64_t i, bool in_ring, auto &&neighbour) {
-      const double ring = f * r.ring_scale;
-      if (first) return (in_ring ? ring : f) * b[i];
-      if (in_ring) return std::fma(ring, b[i], std::fma(-ring, r.ring_diagonal, 1.0) * x[i]);
-      double sum = 0.0;
-      for (std::size_t k = 0; k < p.weights.size(); ++k) {
-        const auto  &o = p.shape.offsets[k];
-        const bool   centre = o[0] == 0 && o[1] == 0 && o[2] == 0;
-        const double g = centre ? std::fma(-f, p.weights[k], 1.0) : -(f * p.weights[k]), value = neighbour(x, k);
-        sum = k == 0 ? g * value : std::fma(g, value, sum);
-      }
-      return std::fma(f, b[i], sum);
-    });
-    first = false;
+Cells step_by_definition(const Problem &p, const Cells &x, const Cells &b, const Relaxation &r, double f) {
+  const double ring = f * r.ring_scale;
+  Cells        weights;
+  for (std::size_t k = 0; k < p.weights.size(); ++k) {
+    const auto &o = p.shape.offsets[k];
+    const bool  centre = o[0] == 0 && o[1] == 0 && o[2] == 0;
+    weights.push_back(centre ? std::fma(-f, p.weights[k], 1.0) : -(f * p.weights[k]));
   }
-  return x;
+  return each_cell<double>(p, [&](std::int64_t i, bool in_ring, auto &&neighbour) {
+    if (x.empty()) return (in_ring ? ring : f) * b[i];
+    if (in_ring) return std::fma(ring, b[i], std::fma(-ring, r.ring_diagonal, 1.0) * x[i]);
+    double sum = 0.0;
+    for (std::size_t k = 0; k < weights.size(); ++k)
+      sum = k == 0 ? weights[k] * neighbour(x, k) : std::fma(weights[k], neighbour(x, k), sum);
+    return std::fma(f, b[i], sum);
+  });
 }
 
 Relaxation factors(int steps) {
@@ -82,6 +75,45 @@ Relaxation factors(int steps) {
   r.ring_scale = 0.6;
   return r;
 }
+
+// What sweeps with those factors give from `in`, step by step.
+class Expected {
+public:
+  Expected(const Problem &p, const Cells &in, const Cells &b)
+    : p_(p), b_(b), in_(in), definition_{in}, formula_{{in.begin(), in.end()}}, bounds_{1.0} {}
+
+  const Cells &in() const { return in_; }
+
+  const Cells &definition(int steps) {
+    const Relaxation r = factors(steps);
+    for (int s = static_cast<int>(definition_.size()) - 1; s < steps; ++s)
+      definition_.push_back(step_by_definition(p_, definition_[s], b_, r, r.factors[s]));
+    return definition_[steps];
+  }
+
+  // Errors of rounding grow as the cells may: by a factor 1 + |f| |S| a step.
+  void expect_formula(const Cells &found, int steps) {
+    const Relaxation r = factors(steps);
+    double           norm = std::abs(r.ring_diagonal);
+    for (const double weight : p_.weights) norm += std::abs(weight);
+    for (int s = static_cast<int>(formula_.size()) - 1; s < steps; ++s) {
+      formula_.push_back(step_by_formula(p_, formula_[s], b_, r, r.factors[s]));
+      bounds_.push_back(bounds_[s] * (1.0 + std::abs(r.factors[s]) * norm) + std::abs(r.factors[s]));
+    }
+    const double tolerance = 0x1p-53 * bounds_[steps] * static_cast<double>(p_.weights.size() + 4) * (steps + 1);
+    std::int64_t wrong = 0;
+    for (std::size_t i = 0; i < found.size(); ++i) wrong += !(std::abs(found[i] - formula_[steps][i]) <= tolerance);
+    EXPECT_EQ(wrong, 0) << "cells differ from the formula by more than " << tolerance;
+  }
+
+private:
+  const Problem                        &p_;
+  const Cells                          &b_;
+  const Cells                           in_;
+  std::vector<Cells>                    definition_;
+  std::vector<std::vector<long double>> formula_;
+  std::vector<double>                   bounds_;
+};
 
 // Runs on poisoned memory that is aligned to 8 bytes only. in empty: from 0.
 Cells relax(Executor &executor, Sweep &sweep, const Cells &in, const Cells &b, const Relaxation &r) {
@@ -99,18 +131,6 @@ Cells relax(Executor &executor, Sweep &sweep, const Cells &in, const Cells &b, c
   return result;
 }
 
-// Errors of rounding grow as the cells may: by a factor 1 + |f| |S| a step.
-void expect_formula(const Problem &p, const Cells &found, const Cells &in, const Cells &b, const Relaxation &r) {
-  const std::vector<long double> expected = by_formula(p, in, b, r);
-  double                         norm = std::abs(r.ring_diagonal), bound = 1.0;
-  for (const double weight : p.weights) norm += std::abs(weight);
-  for (const double f : r.factors) bound = bound * (1.0 + std::abs(f) * norm) + std::abs(f);
-  const long double tolerance = 0x1p-53 * bound * static_cast<double>((p.weights.size() + 4) * (r.factors.size() + 1));
-  std::int64_t      wrong = 0;
-  for (std::size_t i = 0; i < found.size(); ++i) wrong += !(std::abs(found[i] - expected[i]) <= tolerance);
-  EXPECT_EQ(wrong, 0) << "cells differ from the formula by more than " << static_cast<double>(tolerance);
-}
-
 // Every shape that the backend relaxes, ring, depth and start on grids of these sizes, in one pass and in several.
 void expect_all(Executor &executor, const Sweeper &backend, const std::vector<std::array<std::int64_t, 3>> &plane_sizes,
                 const std::vector<std::array<std::int64_t, 3>> &solid_sizes) {
@@ -118,7 +138,8 @@ void expect_all(Executor &executor, const Sweeper &backend, const std::vector<st
     for (const auto &extent : shape.dimensions == 2 ? plane_sizes : solid_sizes)
       for (const int ring : {0, shape.radius}) {
         const Problem p = random_problem(shape, extent, ring, 1);
-        const Cells   cells = random_cells(p.grid.size(), 2), b = random_cells(p.grid.size(), 3), nothing;
+        const Cells   b = random_cells(p.grid.size(), 3);
+        Expected      starts[2] = {Expected(p, random_cells(p.grid.size(), 2), b), Expected(p, {}, b)};
         SCOPED_TRACE(backend.name() + ": " + name_of(p));
         std::vector<int> depths = backend.relaxation_depths(shape);
         if (!depths.empty()) depths.push_back(0);
@@ -126,12 +147,12 @@ void expect_all(Executor &executor, const Sweeper &backend, const std::vector<st
           const auto sweep = backend.build(executor, p, {depth});
           ASSERT_TRUE(sweep->relaxes());
           for (const int steps : {1, std::max(depth, 2), 2 * depth + 3})
-            for (const Cells &in : {cells, nothing}) {
+            for (Expected &expected : starts) {
               SCOPED_TRACE("depth " + std::to_string(depth) + ", " + std::to_string(steps) + " steps from " +
-                           (in.empty() ? "0" : "cells"));
-              const Cells found = relax(executor, *sweep, in, b, factors(steps));
-              expect_same_bits(p, found, by_definition(p, in, b, factors(steps)));
-              expect_formula(p, found, in, b, factors(steps));
+                           (expected.in().empty() ? "0" : "cells"));
+              const Cells found = relax(executor, *sweep, expected.in(), b, factors(steps));
+              expect_same_bits(p, found, expected.definition(steps));
+              expected.expect_formula(found, steps);
             }
         }
       }
@@ -152,14 +173,15 @@ void expect_no_numbers_spread(Executor &executor, const Sweeper &backend, const 
     b[at(62, 44, z)] = inf;
     b[at(132, 60, 0)] = nan;
     b[at(3, 5, z)] = nan;
+    Expected starts[2] = {Expected(p, cells, b), Expected(p, {}, b)};
     for (const int depth : backend.relaxation_depths(shape)) {
       const auto sweep = backend.build(executor, p, {depth});
-      for (const Cells &in : {cells, Cells()}) {
-        const Relaxation r = factors(depth + 1);
-        const Cells      found = relax(executor, *sweep, in, b, r), expected = by_definition(p, in, b, r);
-        std::int64_t     wrong = 0, nans = 0;
+      for (Expected &expected : starts) {
+        const Cells  found = relax(executor, *sweep, expected.in(), b, factors(depth + 1));
+        const Cells &right = expected.definition(depth + 1);
+        std::int64_t wrong = 0, nans = 0;
         for (std::size_t i = 0; i < found.size(); ++i) {
-          wrong += !same_or_both_nan(found[i], expected[i]);
+          wrong += !same_or_both_nan(found[i], right[i]);
           nans += std::isnan(found[i]);
         }
         EXPECT_EQ(wrong, 0) << name_of(p) << ", depth " << depth;
