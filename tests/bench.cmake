@@ -37,6 +37,9 @@ if(TCBOUND_BENCH)
   add_test(NAME bench_stencil.quick COMMAND bench_stencil -host -quick -repeats 1 -cases 2d9pt-quick,star2d3r-quick,3d17pt-quick)
   set_tests_properties(bench_stencil.quick PROPERTIES LABELS cpu TIMEOUT 300 PASS_REGULAR_EXPRESSION "3 results, 0 failed"
     FAIL_REGULAR_EXPRESSION "FAILED" ENVIRONMENT "${TCBOUND_TEST_ENVIRONMENT}")
+  add_test(NAME bench_stencil.relaxation COMMAND bench_stencil -host -quick -repeats 1 -cases relax-3d7pt-quick,relax-2d9pt-quick)
+  set_tests_properties(bench_stencil.relaxation PROPERTIES LABELS cpu TIMEOUT 300 PASS_REGULAR_EXPRESSION
+    "stencil/iterated/host:from-0 +4 .*2 results, 0 failed" FAIL_REGULAR_EXPRESSION "FAILED" ENVIRONMENT "${TCBOUND_TEST_ENVIRONMENT}")
   add_test(NAME bench_stencil.unknown_case COMMAND bench_stencil -host -cases 2d5pt)
   set_tests_properties(bench_stencil.unknown_case PROPERTIES LABELS cpu TIMEOUT 300
     PASS_REGULAR_EXPRESSION "there is no case 2d5pt; the cases are 2d5pt-10208, 2d5pt-odd, " ENVIRONMENT "${TCBOUND_TEST_ENVIRONMENT}")

@@ -8,7 +8,7 @@
 
 #include "../../src/model/work_counts.h"
 #include "stencil/banded/compose.h"
-#include "stencil/iterated/iterated.h"
+#include "stencil_support.h"
 
 namespace {
 
@@ -18,8 +18,7 @@ using stencil::Problem;
 using stencil::Shape;
 using stencil::Sweep;
 using stencil::Sweeper;
-
-using Cells = std::vector<double>;
+using namespace stencil::test;
 
 // The definition, which shares nothing with the kernels but the order of summation: values outside are 0, those in the ring stay.
 Cells by_definition(const Problem &p, Cells cells, int steps) {
@@ -52,31 +51,6 @@ Cells by_definition(const Problem &p, Cells cells, int steps) {
   return cells;
 }
 
-Problem random_problem(const Shape &shape, std::array<std::int64_t, 3> extent, int ring, std::uint64_t seed) {
-  std::mt19937_64                        random(seed);
-  std::uniform_real_distribution<double> weight(-1.0, 1.0);
-  Problem                                p;
-  if (shape.dimensions == 2) extent[2] = 1;
-  p.shape = shape;
-  p.grid = {extent, ring};
-  for (int i = 0; i < shape.points(); ++i) p.weights.push_back(2.0 * weight(random) / shape.points());
-  return p;
-}
-
-Cells random_cells(std::int64_t size, std::uint64_t seed) {
-  std::mt19937_64                        random(seed);
-  std::uniform_real_distribution<double> value(-1.0, 1.0);
-  Cells                                  cells(static_cast<std::size_t>(size));
-  for (double &cell : cells) cell = value(random);
-  return cells;
-}
-
-std::string name_of(const Problem &p) {
-  const auto &e = p.grid.extent;
-  return p.shape.name + " on " + std::to_string(e[0]) + "x" + std::to_string(e[1]) + "x" + std::to_string(e[2]) + ", ring " +
-         std::to_string(p.grid.ring);
-}
-
 // Runs on poisoned memory that is aligned to 8 bytes only.
 Cells advance(Executor &executor, Sweep &sweep, const Problem &p, const Cells &cells, int steps) {
   const std::int64_t size = p.grid.size();
@@ -88,18 +62,6 @@ Cells advance(Executor &executor, Sweep &sweep, const Problem &p, const Cells &c
   sweep.run(executor, in.data() + 1, out.data() + 3, steps);
   executor.copy(result.data(), MemorySpace::host, out.data() + 3, executor.space(), bytes);
   return result;
-}
-
-void expect_same_bits(const Problem &p, const Cells &found, const Cells &expected) {
-  std::int64_t wrong = 0, first = -1;
-  for (std::int64_t i = 0; i < p.grid.size(); ++i)
-    if (std::memcmp(&found[i], &expected[i], sizeof(double)) != 0) {
-      if (wrong++ == 0) first = i;
-    }
-  const std::int64_t nx = p.grid.extent[0], ny = p.grid.extent[1];
-  if (wrong > 0)
-    ADD_FAILURE() << wrong << " cells differ, first (" << first % nx << ", " << first / nx % ny << ", " << first / nx / ny
-                  << "): " << found[first] << " instead of " << expected[first];
 }
 
 // Weights and cells are of size 1, so that sums of a step are in error by some units of rounding.
@@ -118,12 +80,6 @@ void expect_result(const Problem &p, const Sweep &sweep, const Cells &found, con
     expect_same_bits(p, found, expected);
   else
     expect_near(p, found, expected, steps);
-}
-
-const Sweeper &sweeper(const std::string &backend, const std::string &format = "iterated") {
-  const Sweeper *found = stencil::find_sweeper("stencil/" + format + "/" + backend);
-  if (!found) throw std::runtime_error("no backend " + backend);
-  return *found;
 }
 
 // Every shape, ring and depth on grids of these sizes, in one pass and in two with a remainder. Without sizes of three dimensions
@@ -263,23 +219,7 @@ TEST_F(StencilIterated, work_is_the_models) {
 }
 
 #ifdef TCBOUND_HAVE_CUDA
-class GpuStencilIterated : public ::testing::Test {
-protected:
-  void SetUp() override {
-    std::string why_not;
-    if (cuda_device_count(&why_not) == 0) GTEST_SKIP() << why_not;
-    device_ = make_cuda_executor(0);
-  }
-  std::unique_ptr<Executor> device_;
-};
-
-// Narrower than the radius, than a lane's columns, than a strip or a tile; one more and one less than these; tails.
-const std::vector<std::array<std::int64_t, 3>> plane_sizes = {
-  {1, 1, 1},   {2, 3, 1},   {3, 200, 1},   {7, 5, 1},    {33, 40, 1},   {112, 64, 1}, {113, 65, 1},
-  {127, 9, 1}, {128, 1, 1}, {129, 131, 1}, {250, 77, 1}, {521, 203, 1}, {0, 5, 1}};
-const std::vector<std::array<std::int64_t, 3>> solid_sizes = {{1, 1, 1},    {2, 3, 2},   {7, 5, 9},   {33, 40, 12},
-                                                              {60, 44, 20}, {61, 45, 5}, {64, 48, 3}, {65, 49, 33},
-                                                              {129, 97, 8}, {3, 90, 40}, {90, 3, 7},  {0, 5, 5}};
+class GpuStencilIterated : public OnDevice {};
 
 TEST_F(GpuStencilIterated, plain_kernel_agrees_with_the_definition) {
   expect_all(*device_, sweeper("plain"), plane_sizes, solid_sizes);

@@ -60,7 +60,7 @@ __device__ __forceinline__ void multiply(double (&sums)[4], const double (&a)[8]
 
 } // namespace banded
 
-template <Arithmetic arithmetic_, Outline outline_, int R_, int resident_, int ahead_ = 8> struct Banded2d {
+template <Arithmetic arithmetic_, Outline outline_, int R_, int resident_, int ahead_ = 8> struct Banded2d : AlikeSteps {
   static constexpr Arithmetic arithmetic = arithmetic_;
   static constexpr Outline    outline = outline_;
   static constexpr int        R = R_, W = 4, resident = resident_, ahead = ahead_;
@@ -175,8 +175,9 @@ template <Arithmetic arithmetic_, Outline outline_, int R_, int resident_, int a
   }
 
   template <Edge edge>
-  __device__ static __forceinline__ void advance(State &state, double (&v)[4], const double *row, const Weights2d &w, int lane,
-                                                 unsigned fixed_columns, int y, int ring, int last) {
+  __device__ static __forceinline__ void advance(State &state, double (&v)[4], const double *row, const double *,
+                                                 const Weights2d &w, int lane, unsigned fixed_columns, int y, int ring,
+                                                 int last) {
     const Operands x(row, lane);
     double         own[4] = {0.0, 0.0, 0.0, 0.0};
     if constexpr (edge != Edge::none) {

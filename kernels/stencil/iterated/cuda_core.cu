@@ -20,6 +20,9 @@ protected:
   std::vector<PassMaker> makers(const Shape &shape, MmaShape) const override {
     return shape.dimensions == 2 ? pipelines_2d(shape) : pipelines_3d(shape);
   }
+  std::vector<RelaxationMaker> relaxation_makers(const Shape &shape) const override {
+    return shape.dimensions == 2 ? relaxations_2d(shape) : relaxations_3d(shape);
+  }
 };
 
 } // namespace

@@ -1,6 +1,6 @@
 #pragma once
 
-// t steps of a constant-coefficient stencil on a grid in few passes over memory: out = S^t in.
+// t steps of a constant-coefficient stencil on a grid in few passes over memory: out = S^t in, or damped sweeps of S x = b.
 
 #include <array>
 #include <cstdint>
@@ -22,6 +22,7 @@ struct Shape {
   std::vector<std::array<int, 3>> offsets;
 
   int points() const { return static_cast<int>(offsets.size()); }
+  int centre() const; // which point is the cell itself, or -1
 };
 
 constexpr int most_points = 49; // of a shape that backends take
@@ -49,6 +50,18 @@ struct Problem {
   Grid                grid;
 };
 
+// A run of factors.size() damped sweeps of S x = b: step s makes x'_i = x_i + f_s (b_i - (S x)_i) of the cells that change, and of
+// the outermost `ring` cells, whose rows are the multiple `ring_diagonal` of the identity,
+// x'_i = x_i + f_s ring_scale (b_i - ring_diagonal x_i). With a ring of 0 what lies outside the array is 0 in every step.
+//
+// For the bits: with g = fma(-f, w, 1) for the weight w of the centre and g = -(f w) for the others, x' is the sum of the g x in
+// the order of the shape (the first product rounded, then fused multiply-adds), and then fma(f, b, sum). In the ring
+// r = f ring_scale and x' = fma(r, b, fma(-r, ring_diagonal, 1) x). A first step from 0 is f b, in the ring r b.
+struct Relaxation {
+  std::vector<double> factors; // one a step; omega / diagonal for damped Jacobi, Chebyshev's roots otherwise
+  double              ring_diagonal = 1.0, ring_scale = 1.0;
+};
+
 // A problem as one executor advances it.
 class Sweep {
 public:
@@ -65,11 +78,22 @@ public:
   virtual Work work(int steps) const = 0;
 
   virtual std::string mma() const { return {}; } // as Format::mma()
+
+  // out = what a relaxation makes of `in`, in stream order; null: of 0. Every cell of `out` is written. `out` must overlap neither
+  // `in` nor b. Same bits whatever the depth.
+  virtual void relax(Executor &executor, const double *in, const double *b, double *out, const Relaxation &relaxation) = 0;
+
+  // Of relax(): each pass reads b and, unless it starts from 0, x, and writes x. A first step from 0 is part of the pass after it.
+  virtual Work work_of_relaxation(int steps, bool zero_start) const = 0;
+
+  virtual bool relaxes() const = 0; // else relax() and work_of_relaxation() are an Error(invalid) that says why
 };
 
 // What is left to choose when a sweep is built.
 struct Settings {
-  int      depth = 0;                 // steps that a pass fuses; 0: those that take the least time by the roofline
+  // Steps that a pass fuses; 0: those that take the least time by the roofline, of a relaxation the passes that do so together.
+  // run() and relax() take passes of that depth or, where only the other has such, the next shallower ones.
+  int      depth = 0;
   MmaShape mma = MmaShape::automatic; // of kernels on tensor cores
   double   balance = 7.8;             // for that: FP64 FLOP/s of CUDA cores over bytes/s of memory (the default: an H200's)
 };
@@ -89,7 +113,13 @@ public:
   // Those that build() takes, ascending; none where it has no kernel of that instruction for the shape.
   virtual std::vector<int> depths(const Shape &shape, MmaShape mma = MmaShape::automatic) const = 0;
 
-  // Throws Error on what check() refuses, a depth that depths() does not list and an MMA shape that the device lacks.
+  // Depths of passes that relax, ascending; none: sweeps of the shape do not relax, and why_no_relaxation() is a clause. A device
+  // with little shared memory may lack some.
+  virtual std::vector<int> relaxation_depths(const Shape &shape) const = 0;
+  virtual std::string      why_no_relaxation(const Shape &shape) const = 0;
+
+  // Throws Error on what check() refuses, a depth that neither depths() nor relaxation_depths() lists, and an MMA shape that the
+  // device lacks.
   virtual std::unique_ptr<Sweep> build(Executor &executor, const Problem &problem, const Settings &settings = {}) const = 0;
 
 private:

@@ -7,6 +7,9 @@
 // lines of its warps. A stage holds the sums of 2R planes. Neighbours in x come from the lanes beside, those in y from the lane's
 // own lines and, beyond them, through shared memory from the warps above and below: a barrier a stage. Tiles overlap by 2 T R
 // cells in x and in y.
+//
+// A pass that relaxes adds b to the planes that a stage completes, R T to R planes behind the one that enters: b's planes arrive
+// R turns after those of the input and stay in shared memory until the last stage has read them.
 
 #include <algorithm>
 #include <cstdint>
@@ -15,13 +18,23 @@
 #include <cuda_runtime.h>
 
 #include "../../cuda/cell_copy.h"
-#include "iterated.h"
+#include "steps.h"
 
 namespace tcbound::stencil {
 
 struct Weights3d {
   double at[5][5][5]; // [dz + R][dy + R][dx + R]
 };
+
+template <> inline Weights3d points_of<Weights3d>(const Shape &shape, const std::vector<double> &weights) {
+  Weights3d w = {};
+  const int r = shape.radius;
+  for (int p = 0; p < shape.points(); ++p) {
+    const auto &o = shape.offsets[p];
+    w.at[o[2] + r][o[1] + r][o[0] + r] = weights[p];
+  }
+  return w;
+}
 
 // Which of the cells at hand may keep their values.
 enum class EdgeOfTile { none, lines_and_columns, planes };
@@ -46,22 +59,27 @@ constexpr bool has_point(Kind kind, int dz, int dy, int dx) {
 // A block takes `planes_each` planes of a tile's column. Blocks that follow each other are neighbours, which find in L2 what both
 // read.
 struct Tiles {
-  const double *in;
+  const double *in, *b; // b: only of passes that relax
   double       *out;
   int           nx, ny, nz, ring;
   int           tiles_x, tiles_y, tile_columns, tile_lines, segments, planes_each;
 };
 
-// resident: blocks of a multiprocessor. ahead: plane buffers of a warp, a power of 2.
-template <int R_, Kind kind_, int T_, int W_, int lines_, int warps_, int resident_, int ahead_ = 4> struct Pipeline3d {
+// resident: blocks of a multiprocessor. ahead: plane buffers of a warp.
+template <int R_, Kind kind_, int T_, int W_, int lines_, int warps_, int resident_, bool relaxes_ = false, int ahead_ = 4>
+struct Pipeline3d {
   static constexpr int  R = R_, T = T_, lines = lines_, warps = warps_, resident = resident_, ahead = ahead_;
   static constexpr Kind kind = kind_;
+  static constexpr bool relaxes = relaxes_;
   static constexpr int  W = W_, columns = 32 * W, tile = lines * warps, margin = T * R, threads = 32 * warps;
-  static constexpr int  plane = columns * lines;            // cells of a warp
-  static constexpr int  warp_doubles = (ahead + 1) * plane; // planes on the way in and one on the way out
+  static constexpr int  plane = columns * lines;                     // cells of a warp
+  static constexpr int  sources = relaxes ? (T - 1) * R + ahead : 0; // plane buffers of b
+  static constexpr int  warp_doubles = (ahead + sources) * plane;
   static constexpr int  exchange = warps * 2 * R * columns; // lines that the warps of a block show each other
   static constexpr int  shared_bytes = 8 * (warps * warp_doubles + 2 * exchange);
   static constexpr bool wide = kind != Kind::star; // neighbours in x of neighbours in y count
+  using Points = Weights3d;
+  using Weights = std::conditional_t<relaxes, RelaxationWeights<Points, T>, Points>;
 };
 
 namespace pipeline {
@@ -110,11 +128,11 @@ __device__ __forceinline__ double add_plane(double sum, const Line<P> (&lines)[2
   return sum;
 }
 
-// plane: that of sums[0] before this turn.
+// plane: that of sums[0] before this turn. b: of the cells that are completed, where the pass relaxes.
 template <class P, EdgeOfTile edge, int k>
 __device__ __forceinline__ void advance_line(double (&sums)[2 * P::R][P::lines][P::W], double (&done)[P::W], int j,
-                                             const Line<P> (&lines)[2 * P::R + 1], const Weights3d &w, unsigned fixed_cells,
-                                             int plane, int ring, int last) {
+                                             const Line<P> (&lines)[2 * P::R + 1], const StepWeights<Weights3d> &w,
+                                             const double (&b)[P::W], unsigned fixed_cells, int plane, int ring, int last) {
   constexpr int R = P::R, dz = R - 1 - k;
   if constexpr (k < 2 * R) {
     const bool fixed_plane = edge == EdgeOfTile::planes && (plane + k + 1 < ring || plane + k + 1 > last);
@@ -122,23 +140,24 @@ __device__ __forceinline__ void advance_line(double (&sums)[2 * P::R][P::lines][
     for (int i = 0; i < P::W; ++i) {
       double old = 0.0;
       if constexpr (k + 1 < 2 * R) old = sums[k + 1][j][i];
-      double sum = add_plane<P, dz>(old, lines, i, w);
-      if (edge != EdgeOfTile::none && (fixed_plane || (fixed_cells >> (j * P::W + i) & 1)))
-        sum = dz == 0 ? lines[R][i + R] : old;
+      double     sum = add_plane<P, dz>(old, lines, i, w.points);
+      const bool fixed = edge != EdgeOfTile::none && (fixed_plane || (fixed_cells >> (j * P::W + i) & 1));
+      if (fixed) sum = dz != 0 ? old : P::relaxes ? w.sources.ring_weight * lines[R][i + R] : lines[R][i + R];
       if constexpr (k < 0)
-        done[i] = sum;
+        done[i] = P::relaxes ? fma(fixed ? w.sources.ring_source : w.sources.source, b[i], sum) : sum;
       else
         sums[k][j][i] = sum;
     }
-    advance_line<P, edge, k + 1>(sums, done, j, lines, w, fixed_cells, plane, ring, last);
+    advance_line<P, edge, k + 1>(sums, done, j, lines, w, b, fixed_cells, plane, ring, last);
   }
 }
 
-// A plane enters a stage in `v`, the one R before it leaves. exchange: this stage's lines of all warps.
+// A plane enters a stage in `v`, the one R before it leaves. exchange: this stage's lines of all warps. source: of the plane that
+// leaves, the lane's first cell in the buffer.
 template <class P, EdgeOfTile edge>
 __device__ __forceinline__ void advance_stage(double (&sums)[2 * P::R][P::lines][P::W], double (&v)[P::lines][P::W],
-                                              double *exchange, const Weights3d &w, unsigned fixed_cells, int plane, int ring,
-                                              int last) {
+                                              double *exchange, const double *source, const StepWeights<Weights3d> &w,
+                                              unsigned fixed_cells, int plane, int ring, int last) {
   constexpr int R = P::R, W = P::W, lines = P::lines, columns = P::columns;
   const int     lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   double       *own = exchange + warp * 2 * R * columns + lane * W;
@@ -167,7 +186,9 @@ __device__ __forceinline__ void advance_stage(double (&sums)[2 * P::R][P::lines]
   for (int j = 0; j < lines; ++j) {
     enter(2 * R, j + R);
     if (!P::wide) add_sides<P>(around[R]);
-    advance_line<P, edge, -1>(sums, v[j], j, around, w, fixed_cells, plane, ring, last);
+    double b[W] = {};
+    if constexpr (P::relaxes) get_line<W>(b, source + j * columns);
+    advance_line<P, edge, -1>(sums, v[j], j, around, w, b, fixed_cells, plane, ring, last);
 #pragma unroll
     for (int at = 0; at < 2 * R; ++at)
 #pragma unroll
@@ -208,15 +229,48 @@ template <class P> struct Place {
   }
 };
 
+// Asynchronous copies of a warp's part of a plane, whose cell (0, 0) is at `line`; zeros for what lies outside the array.
+template <class P>
+__device__ __forceinline__ void copy_plane(double *to, const double *line, bool outside, const Place<P> &place, int nx) {
+  constexpr int W = P::W, lines = P::lines, columns = P::columns;
+  if (!outside && place.whole) {
+#pragma unroll
+    for (int j = 0; j < lines; ++j, line += nx)
+#pragma unroll
+      for (int i = 0; i < W; ++i) copy_cell(to + j * columns + 32 * i, line + 32 * i);
+  } else {
+#pragma unroll
+    for (int j = 0; j < lines; ++j, line += nx)
+#pragma unroll
+      for (int i = 0; i < W; ++i)
+        if (!outside && (place.copied >> (j * W + i) & 1))
+          copy_cell(to + j * columns + 32 * i, line + 32 * i);
+        else
+          to[j * columns + 32 * i] = 0.0;
+  }
+}
+
+// The step from 0 makes of the plane of b that enters the first cells.
+template <class P, bool edge>
+__device__ __forceinline__ void start_plane(double (&v)[P::lines][P::W], const typename P::Weights &w, unsigned fixed_cells,
+                                            bool fixed_plane) {
+#pragma unroll
+  for (int j = 0; j < P::lines; ++j)
+#pragma unroll
+    for (int i = 0; i < P::W; ++i)
+      v[j][i] *= edge && (fixed_plane || (fixed_cells >> (j * P::W + i) & 1)) ? w.ring_start : w.start;
+}
+
 } // namespace pipeline
 
-template <class P> __global__ void __launch_bounds__(P::threads, P::resident) advance_tiles(const Tiles g, const Weights3d w) {
+template <class P>
+__global__ void __launch_bounds__(P::threads, P::resident) advance_tiles(const Tiles g, const typename P::Weights w) {
   using namespace pipeline;
   constexpr int             R = P::R, T = P::T, W = P::W, lines = P::lines, columns = P::columns, ahead = P::ahead;
   extern __shared__ double2 shared[];
   const int                 lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   double *const             planes = reinterpret_cast<double *>(shared) + warp * P::warp_doubles;
-  double *const             leaving = planes + ahead * P::plane;
+  double *const             sources = planes + ahead * P::plane; // of b
   double *const             exchange = reinterpret_cast<double *>(shared) + P::warps * P::warp_doubles;
   const std::int64_t        plane_cells = static_cast<std::int64_t>(g.nx) * g.ny;
   const int                 tiles = g.tiles_x * g.tiles_y, item = static_cast<int>(blockIdx.x);
@@ -224,27 +278,17 @@ template <class P> __global__ void __launch_bounds__(P::threads, P::resident) ad
   const Place<P> place(g, item % tiles);
   int            turns = 0; // stages so far: they take the two exchange buffers in turns
 
-  int           z_fetched = z_begin - P::margin;
-  const int     z_fetch_end = min(z_end + P::margin, g.nz);
-  const double *from = g.in + z_fetched * plane_cells + place.corner;
-  const auto    fetch = [&] { // the next plane into its buffer; planes outside the array are zeros
-    double       *to = planes + (z_fetched & (ahead - 1)) * P::plane + lane;
-    const double *line = from;
-    const bool    outside = z_fetched < 0 || z_fetched >= z_fetch_end;
-    if (!outside && place.whole) {
-#pragma unroll
-      for (int j = 0; j < lines; ++j, line += g.nx)
-#pragma unroll
-        for (int i = 0; i < W; ++i) copy_cell(to + j * columns + 32 * i, line + 32 * i);
-    } else {
-#pragma unroll
-      for (int j = 0; j < lines; ++j, line += g.nx)
-#pragma unroll
-        for (int i = 0; i < W; ++i)
-          if (!outside && (place.copied >> (j * W + i) & 1))
-            copy_cell(to + j * columns + 32 * i, line + 32 * i);
-          else
-            to[j * columns + 32 * i] = 0.0;
+  int                z_fetched = z_begin - P::margin;
+  const int          z_fetch_end = min(z_end + P::margin, g.nz);
+  const std::int64_t first = z_fetched * plane_cells + place.corner;
+  const double      *from = g.in + first, *from_b = P::relaxes ? g.b + (first - R * plane_cells) : nullptr;
+  const auto         fetch = [&] { // the next plane into its buffer and, of b, the one R before
+    const auto outside = [&](int at) { return at < 0 || at >= z_fetch_end; };
+    copy_plane<P>(planes + slot_of<ahead>(z_fetched) * P::plane + lane, from, outside(z_fetched), place, g.nx);
+    if constexpr (P::relaxes) {
+              copy_plane<P>(sources + slot_of<P::sources>(z_fetched - R) * P::plane + lane, from_b, outside(z_fetched - R), place,
+                    g.nx);
+              from_b += plane_cells;
     }
     commit_copies();
     from += plane_cells;
@@ -268,26 +312,32 @@ template <class P> __global__ void __launch_bounds__(P::threads, P::resident) ad
     double v[lines][W];
     wait_copies<ahead - 2>();
     __syncwarp(); // plane z is there, and all lanes are done with plane z - 1, whose buffer is filled next
-    const double *plane = planes + (z & (ahead - 1)) * P::plane + lane * W;
+    double *const plane = planes + slot_of<ahead>(z) * P::plane;
 #pragma unroll
-    for (int j = 0; j < lines; ++j) get_line<W>(v[j], plane + j * columns);
+    for (int j = 0; j < lines; ++j) get_line<W>(v[j], plane + j * columns + lane * W);
     fetch();
+    if constexpr (P::relaxes) {
+      constexpr bool edges = decltype(edge)::value != EdgeOfTile::none;
+      if (w.starts) start_plane<P, edges>(v, w, place.fixed, z < g.ring || z > last);
+    }
 #pragma unroll
     for (int s = 0; s < T; ++s) {
-      advance_stage<P, decltype(edge)::value>(state.sums[s], v, exchange + (turns & 1) * P::exchange, w, place.fixed,
-                                              z - (s + 1) * R, g.ring, last);
+      const double *source = nullptr;
+      if constexpr (P::relaxes) source = sources + slot_of<P::sources>(z - (s + 1) * R) * P::plane + lane * W;
+      advance_stage<P, decltype(edge)::value>(state.sums[s], v, exchange + (turns & 1) * P::exchange, source,
+                                              weights_of_step(w, s), place.fixed, z - (s + 1) * R, g.ring, last);
       ++turns;
     }
     if (z - P::margin >= z_begin) {
 #pragma unroll
-      for (int j = 0; j < lines; ++j) put_line<W>(leaving + j * columns + lane * W, v[j]);
+      for (int j = 0; j < lines; ++j) put_line<W>(plane + j * columns + lane * W, v[j]); // the plane that came has been read
       __syncwarp();
       double *line = to;
 #pragma unroll
       for (int j = 0; j < lines; ++j, line += g.nx)
 #pragma unroll
         for (int i = 0; i < W; ++i)
-          if (place.written >> (j * W + i) & 1) line[32 * i] = leaving[j * columns + lane + 32 * i];
+          if (place.written >> (j * W + i) & 1) line[32 * i] = plane[j * columns + lane + 32 * i];
       to += plane_cells;
     }
     ++z;
@@ -311,11 +361,22 @@ template <class P> __global__ void __launch_bounds__(P::threads, P::resident) ad
   }
 }
 
-// Segments of some 64 planes: several for each block that is resident, so that blocks which take longer, those at the sides of
-// the grid, do not leave the others idle.
-template <class P> Tiles plan_tiles(const Grid &grid) {
+// Segments of at most some 64 planes: where there are many, several for each block that is resident, so that blocks which take
+// longer, those at the sides of the grid, do not leave the others idle; where there are few, as many as end together the soonest.
+template <class P> int segment_planes(int planes, int tiles, int multiprocessors) {
   const auto ceil_divide = [](int a, int b) { return (a + b - 1) / b; };
-  const int  planes = 64;
+  const int  most = 64, slots = P::resident * multiprocessors, fewest = ceil_divide(planes, most);
+  const auto turns = [&](int segments) {
+    return ceil_divide(tiles * segments, slots) * (ceil_divide(planes, segments) + 2 * P::margin);
+  };
+  int best = fewest;
+  for (int segments = fewest; segments <= planes && tiles * segments <= 4 * slots; ++segments)
+    if (turns(segments) < turns(best)) best = segments;
+  return ceil_divide(planes, best);
+}
+
+template <class P> Tiles plan_tiles(const Grid &grid, int multiprocessors) {
+  const auto ceil_divide = [](int a, int b) { return (a + b - 1) / b; };
   Tiles      g = {};
   g.nx = static_cast<int>(grid.extent[0]);
   g.ny = static_cast<int>(grid.extent[1]);
@@ -327,7 +388,7 @@ template <class P> Tiles plan_tiles(const Grid &grid) {
   };
   split(g.nx, P::columns - 2 * P::margin, g.tiles_x, g.tile_columns);
   split(g.ny, P::tile - 2 * P::margin, g.tiles_y, g.tile_lines);
-  split(g.nz, planes, g.segments, g.planes_each);
+  split(g.nz, segment_planes<P>(std::max(g.nz, 1), g.tiles_x * g.tiles_y, multiprocessors), g.segments, g.planes_each);
   return g;
 }
 

@@ -11,6 +11,15 @@ template <int R, bool box, int T, int W, int resident> PassMaker maker() {
           }};
 }
 
+// After these the row buffers of a warp.
+template <int R, bool box, int T, int W, int resident, int ahead> RelaxationMaker relaxation() {
+  using P = Pipeline2d<R, box, T, W, resident, true, ahead>;
+  return {
+    T,
+    [](Executor &executor, const Problem &p) { return std::make_unique<PipelineRelaxation<P, LaunchStrips<P>>>(executor, p); },
+    LaunchStrips<P>::shared_bytes};
+}
+
 } // namespace
 
 std::vector<PassMaker> pipelines_2d(const Shape &shape) {
@@ -25,6 +34,17 @@ std::vector<PassMaker> pipelines_2d(const Shape &shape) {
     return {maker<1, true, 1, 4, 16>(), maker<1, true, 2, 4, 16>(), maker<1, true, 4, 4, 16>(), maker<1, true, 6, 4, 12>()};
   if (is(box(2, 2))) return {maker<2, true, 1, 4, 16>(), maker<2, true, 2, 4, 16>(), maker<2, true, 3, 4, 12>()};
   if (is(box(2, 3))) return {maker<3, true, 1, 4, 12>(), maker<3, true, 2, 4, 8>()};
+  return {};
+}
+
+std::vector<RelaxationMaker> relaxations_2d(const Shape &shape) {
+  const auto is = [&](const Shape &known) { return shape.dimensions == 2 && shape.offsets == known.offsets; };
+  if (is(star(2, 1)))
+    return {relaxation<1, false, 1, 4, 16, 4>(), relaxation<1, false, 2, 4, 16, 4>(), relaxation<1, false, 3, 4, 16, 4>(),
+            relaxation<1, false, 4, 4, 12, 5>()};
+  if (is(box(2, 1)))
+    return {relaxation<1, true, 1, 4, 16, 4>(), relaxation<1, true, 2, 4, 16, 4>(), relaxation<1, true, 3, 4, 16, 4>(),
+            relaxation<1, true, 4, 4, 12, 5>()};
   return {};
 }
 

@@ -6,53 +6,62 @@
 namespace tcbound::stencil {
 namespace {
 
-Weights3d weights_of(const Problem &problem) {
-  Weights3d w = {};
-  const int r = problem.shape.radius;
-  for (int p = 0; p < problem.shape.points(); ++p) {
-    const auto &o = problem.shape.offsets[p];
-    w.at[o[2] + r][o[1] + r][o[0] + r] = problem.weights[p];
-  }
-  return w;
-}
-
-template <class P> class Pass3d final : public Pass {
+// The tiles of a grid, and how they are launched.
+template <class P> class Launch3d {
 public:
-  explicit Pass3d(const Problem &problem) : plan_(plan_tiles<P>(problem.grid)), weights_(weights_of(problem)) {
+  Launch3d(Executor &executor, const Grid &grid) : plan_(plan_tiles<P>(grid, executor.device().multiprocessors)) {
     TCBOUND_CUDA(cudaFuncSetAttribute(advance_tiles<P>, cudaFuncAttributeMaxDynamicSharedMemorySize, P::shared_bytes));
     TCBOUND_CUDA(cudaFuncSetAttribute(advance_tiles<P>, cudaFuncAttributePreferredSharedMemoryCarveout, 100));
   }
 
-  int depth() const override { return P::T; }
-
   // A tile takes margins on its sides; a block takes planes before and after its own.
-  double redundancy() const override {
+  double redundancy() const {
     if (plan_.nx == 0 || plan_.ny == 0) return 1.0;
     const double computed = 1.0 * plan_.tiles_x * P::columns * plan_.tiles_y * P::tile;
     return computed / (1.0 * plan_.nx * plan_.ny) * (1.0 + 2.0 * P::margin / plan_.planes_each);
   }
 
-  void run(Executor &executor, const double *in, double *out) override {
+  void operator()(Executor &executor, const double *in, const double *b, double *out,
+                  const typename P::Weights &weights) const {
     Tiles tiles = plan_;
     tiles.in = in;
+    tiles.b = b;
     tiles.out = out;
     advance_tiles<P>
-      <<<blocks_of(plan_), P::threads, P::shared_bytes, static_cast<cudaStream_t>(executor.stream())>>>(tiles, weights_);
+      <<<blocks_of(plan_), P::threads, P::shared_bytes, static_cast<cudaStream_t>(executor.stream())>>>(tiles, weights);
     TCBOUND_LAUNCHED();
   }
 
 private:
-  const Tiles     plan_;
-  const Weights3d weights_;
+  const Tiles plan_;
 };
 
-template <class P> PassMaker maker() {
-  return {P::T, [](Executor &, const Problem &problem) { return std::make_unique<Pass3d<P>>(problem); }};
-}
+template <class P> class Pass3d final : public Pass {
+public:
+  Pass3d(Executor &executor, const Problem &p)
+    : launch_(executor, p.grid), weights_(points_of<Weights3d>(p.shape, p.weights)) {}
+
+  int    depth() const override { return P::T; }
+  double redundancy() const override { return launch_.redundancy(); }
+  void   run(Executor &executor, const double *in, double *out) override { launch_(executor, in, nullptr, out, weights_); }
+
+private:
+  const Launch3d<P> launch_;
+  const Weights3d   weights_;
+};
 
 // Radius, kind, steps, lines of a lane, warps of a block, blocks of a multiprocessor.
 template <int R, Kind kind, int T, int lines, int warps, int resident> PassMaker maker() {
-  return maker<Pipeline3d<R, kind, T, 2, lines, warps, resident>>();
+  using P = Pipeline3d<R, kind, T, 2, lines, warps, resident>;
+  return {T, [](Executor &executor, const Problem &p) { return std::make_unique<Pass3d<P>>(executor, p); }, P::shared_bytes};
+}
+
+// After these the planes of a warp that have their place in shared memory: one less are on the way.
+template <int R, Kind kind, int T, int lines, int warps, int resident, int ahead> RelaxationMaker relaxation() {
+  using P = Pipeline3d<R, kind, T, 2, lines, warps, resident, true, ahead>;
+  return {
+    T, [](Executor &executor, const Problem &p) { return std::make_unique<PipelineRelaxation<P, Launch3d<P>>>(executor, p); },
+    P::shared_bytes};
 }
 
 } // namespace
@@ -68,6 +77,15 @@ std::vector<PassMaker> pipelines_3d(const Shape &shape) {
     return {maker<1, Kind::plane_and_corners, 1, 4, 12, 1>(), maker<1, Kind::plane_and_corners, 2, 4, 8, 1>()};
   if (is(find_shape("poisson")))
     return {maker<1, Kind::faces_and_edges, 1, 4, 12, 1>(), maker<1, Kind::faces_and_edges, 2, 4, 8, 1>()};
+  return {};
+}
+
+std::vector<RelaxationMaker> relaxations_3d(const Shape &shape) {
+  const auto is = [&](const Shape &known) { return shape.dimensions == 3 && shape.offsets == known.offsets; };
+  if (is(star(3, 1)))
+    return {relaxation<1, Kind::star, 1, 4, 8, 2, 3>(), relaxation<1, Kind::star, 2, 4, 12, 1, 3>(),
+            relaxation<1, Kind::star, 3, 4, 8, 1, 3>()};
+  if (is(box(3, 1))) return {relaxation<1, Kind::box, 1, 4, 8, 1, 4>(), relaxation<1, Kind::box, 2, 4, 8, 1, 3>()};
   return {};
 }
 

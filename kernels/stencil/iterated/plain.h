@@ -3,11 +3,12 @@
 // Device code of plain.cu: one step, one thread a cell, as one writes a stencil first. The baseline of bench/stencil and, having
 // nothing in common with the pipelines, their check. For .cu files only.
 
+#include <algorithm>
 #include <cstdint>
 
 #include <cuda_runtime.h>
 
-#include "iterated.h"
+#include "pass.h"
 
 namespace tcbound::stencil {
 
@@ -16,6 +17,7 @@ struct PlainStencil {
   std::int64_t distance[most_points]; // of neighbours, in cells
   int          offset[most_points][3];
   double       weight[most_points];
+  double       source, ring_weight, ring_source; // of relaxations, as in Step
 };
 
 inline PlainStencil plain_stencil(const Problem &problem) {
@@ -32,11 +34,21 @@ inline PlainStencil plain_stencil(const Problem &problem) {
   return s;
 }
 
+inline void set_step(PlainStencil &s, const Step &step) {
+  std::copy(step.weights.begin(), step.weights.end(), s.weight);
+  s.source = step.source;
+  s.ring_weight = step.ring_weight;
+  s.ring_source = step.ring_source;
+}
+
+// The step of a relaxation from 0, of all backends on the device (plain.cu).
+void start_plainly(Executor &executor, const Problem &problem, const double *b, double *out, const Step &step);
+
 constexpr int plain_threads = 256;
 
-template <int points, int dimensions>
-__device__ __forceinline__ void step_cell(const double *__restrict__ in, double *__restrict__ out, const PlainStencil &s, int x,
-                                          int y, int z) {
+template <int points, int dimensions, bool relaxes>
+__device__ __forceinline__ void step_cell(const double *__restrict__ in, const double *__restrict__ b, double *__restrict__ out,
+                                          const PlainStencil &s, int x, int y, int z) {
   const int          place[3] = {x, y, z};
   const std::int64_t i = (static_cast<std::int64_t>(z) * s.extent[1] + y) * s.extent[0] + x;
   bool               fixed = false, inner = true;
@@ -47,7 +59,7 @@ __device__ __forceinline__ void step_cell(const double *__restrict__ in, double 
   }
   double sum = 0.0;
   if (fixed) {
-    sum = in[i];
+    sum = relaxes ? s.ring_weight * in[i] : in[i];
   } else if (inner) {
     sum = s.weight[0] * in[i + s.distance[0]];
 #pragma unroll
@@ -62,18 +74,19 @@ __device__ __forceinline__ void step_cell(const double *__restrict__ in, double 
       sum = p == 0 ? s.weight[p] * value : fma(s.weight[p], value, sum);
     }
   }
-  out[i] = sum;
+  out[i] = relaxes ? fma(fixed ? s.ring_source : s.source, b[i], sum) : sum;
 }
 
-// Blocks of 256 cells of a line; the other dimensions of the launch run over lines and planes, as many as it may have.
-template <int points, int dimensions>
+// Blocks of 256 cells of a line; the other dimensions of the launch run over lines and planes, as many as it may have. b: only
+// where it relaxes.
+template <int points, int dimensions, bool relaxes>
 __global__ void __launch_bounds__(plain_threads)
-  step_plainly(const double *__restrict__ in, double *__restrict__ out, const PlainStencil s) {
+  step_plainly(const double *__restrict__ in, const double *__restrict__ b, double *__restrict__ out, const PlainStencil s) {
   const int x = blockIdx.x * plain_threads + threadIdx.x;
   if (x >= s.extent[0]) return;
   const int lines = s.extent[1], planes = s.extent[2];
   for (int z = blockIdx.z; z < planes; z += gridDim.z)
-    for (int y = blockIdx.y; y < lines; y += gridDim.y) step_cell<points, dimensions>(in, out, s, x, y, z);
+    for (int y = blockIdx.y; y < lines; y += gridDim.y) step_cell<points, dimensions, relaxes>(in, b, out, s, x, y, z);
 }
 
 } // namespace tcbound::stencil

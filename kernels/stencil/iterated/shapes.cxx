@@ -66,6 +66,11 @@ const Shape &find_shape(const std::string &name) {
   throw Error(ErrorCode::invalid, "there is no stencil " + name + "; the stencils are " + names);
 }
 
+int Shape::centre() const {
+  const auto at = std::find(offsets.begin(), offsets.end(), std::array<int, 3>{0, 0, 0});
+  return at == offsets.end() ? -1 : static_cast<int>(at - offsets.begin());
+}
+
 std::int64_t Grid::changing(int dimensions) const {
   std::int64_t cells = 1;
   for (int d = 0; d < dimensions; ++d) cells *= std::max<std::int64_t>(0, extent[d] - 2 * ring);

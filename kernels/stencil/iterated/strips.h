@@ -7,12 +7,14 @@
 // An engine has W cells of a row in each lane and
 //   columns, margin   of a strip: columns - 2 margin are written; a segment of rows reads `margin` more on both sides
 //   R                 how far below a row its last sums are
-//   resident, ahead   warps of a multiprocessor, which bounds a lane's registers; row buffers of a warp, a power of 2
+//   resident, ahead   warps of a multiprocessor, which bounds a lane's registers; row buffers of a warp
 //   pad               columns of zeros on both sides of a row in its buffer
+//   Weights, sources  what the kernel takes for its steps; row buffers of b where the engine relaxes, else 0 (AlikeSteps)
 //   State(w, lane)    what a lane keeps from row to row
 //   own_column(lane, j)                where its cells lie
 //   advance<edge>(state, v, row, ...)  row y enters; row y - margin leaves in v
 //   put(row, lane, v)                  stores v into a row
+// advance() also takes the buffers of b: where the engine relaxes, rows y - T R to y - R are there.
 
 #include <algorithm>
 #include <cstdint>
@@ -22,12 +24,25 @@
 
 #include "../../cuda/cell_copy.h"
 #include "../../cuda/error.h"
-#include "pass.h"
+#include "steps.h"
 
 namespace tcbound::stencil {
 
 struct Weights2d {
   double at[7][7]; // [dy + R][dx + R]
+};
+
+template <> inline Weights2d points_of<Weights2d>(const Shape &shape, const std::vector<double> &weights) {
+  Weights2d w = {};
+  const int r = shape.radius;
+  for (int p = 0; p < shape.points(); ++p) w.at[shape.offsets[p][1] + r][shape.offsets[p][0] + r] = weights[p];
+  return w;
+}
+
+// Of engines whose steps are all the same.
+struct AlikeSteps {
+  using Weights = Weights2d;
+  static constexpr int sources = 0;
 };
 
 // Which of the cells at hand may keep their values.
@@ -36,7 +51,7 @@ enum class Edge { none, columns, rows_and_columns };
 // Segments of strips: a warp each. Strips at the sides of the grid, where cells that keep their values cost time in every row,
 // have segments of fewer rows; those come first.
 struct Strips {
-  const double *in;
+  const double *in, *b; // b: only of engines that relax
   double       *out;
   int           nx, ny, ring;
   int           strips, strip_columns, segments, segment_rows, side_segments, side_rows;
@@ -47,12 +62,14 @@ struct Strips {
 
 // Blocks are single warps: all that does not depend on the lane is then uniform for the compiler too, so that weights and loop
 // counters lie in uniform registers.
-template <class P> __global__ void __launch_bounds__(32, P::resident) advance_strips(const Strips g, const Weights2d w) {
+template <class P>
+__global__ void __launch_bounds__(32, P::resident) advance_strips(const Strips g, const typename P::Weights w) {
   constexpr int             R = P::R, W = P::W, columns = P::columns, ahead = P::ahead, stride = columns + 2 * P::pad;
   extern __shared__ double2 shared[];
   const int                 lane = threadIdx.x, item = blockIdx.x;
   double *const             leaving = reinterpret_cast<double *>(shared) + ahead * stride;
   double *const             rows = reinterpret_cast<double *>(shared) + P::pad;
+  double *const             sources = leaving + 2 * columns + 2 * P::pad * ahead; // of b
   const int  side_items = g.sides() * g.side_segments, inner_item = item - side_items, inner_strips = g.strips - g.sides();
   const bool at_side = item < side_items;
   const int  strip = at_side ? item % g.sides() * (g.strips - 1) : 1 + inner_item % inner_strips;
@@ -72,13 +89,11 @@ template <class P> __global__ void __launch_bounds__(32, P::resident) advance_st
   }
   const bool side = x_first < g.ring || x_first + columns - 1 > last_column;
 
-  const bool    whole = x_first >= 0 && x_first + columns <= g.nx; // every column of every copied row lies in the array
-  const double *from = g.in + static_cast<std::int64_t>(y_begin - P::margin) * g.nx + x_lane;
-  int           y_fetched = y_begin - P::margin;
-  const int     y_fetch_end = min(y_end + P::margin, g.ny);
-  const auto    fetch = [&] { // the next row into its buffer; rows outside the array are zeros
-    double *to = rows + (y_fetched & (ahead - 1)) * stride + lane;
-    if (y_fetched < 0 || y_fetched >= y_fetch_end) {
+  const bool whole = x_first >= 0 && x_first + columns <= g.nx; // every column of every copied row lies in the array
+  int        y_fetched = y_begin - P::margin;
+  const int  y_fetch_end = min(y_end + P::margin, g.ny);
+  const auto copy_row = [&](double *to, const double *from, int row) { // rows outside the array are zeros
+    if (row < 0 || row >= y_fetch_end) {
 #pragma unroll
       for (int j = 0; j < W; ++j) to[32 * j] = 0.0;
     } else if (whole) {
@@ -91,6 +106,16 @@ template <class P> __global__ void __launch_bounds__(32, P::resident) advance_st
           copy_cell(to + 32 * j, from + 32 * j);
         else
           to[32 * j] = 0.0;
+    }
+  };
+  const std::int64_t first = static_cast<std::int64_t>(y_fetched) * g.nx + x_lane;
+  const double      *from = g.in + first, *from_b = nullptr;
+  if constexpr (P::sources > 0) from_b = g.b + (first - static_cast<std::int64_t>(R) * g.nx);
+  const auto fetch = [&] { // the next row into its buffer and, of b, the one R before
+    copy_row(rows + slot_of<ahead>(y_fetched) * stride + lane, from, y_fetched);
+    if constexpr (P::sources > 0) {
+      copy_row(sources + slot_of<P::sources>(y_fetched - R) * columns + lane, from_b, y_fetched - R);
+      from_b += g.nx;
     }
     commit_copies();
     from += g.nx;
@@ -112,8 +137,8 @@ template <class P> __global__ void __launch_bounds__(32, P::resident) advance_st
     wait_copies<ahead - 2>();
     __syncwarp(); // row y is there, and all lanes are done with row y - 1, whose buffer is filled next
     fetch();
-    P::template advance<decltype(edge)::value>(state, v, rows + (y & (ahead - 1)) * stride, w, lane, fixed_columns, y, g.ring,
-                                               last);
+    const double *row = rows + slot_of<ahead>(y) * stride;
+    P::template advance<decltype(edge)::value>(state, v, row, sources, w, lane, fixed_columns, y, g.ring, last);
     if (y - P::margin >= y_begin) {
       double *const buffer = leaving + (y & 1) * columns; // the other one is still being read
       P::put(buffer, lane, v);
@@ -166,46 +191,52 @@ template <class P> Strips plan_strips(const Grid &grid, int multiprocessors) {
   return g;
 }
 
-inline Weights2d weights_2d(const Shape &shape, const std::vector<double> &weights) {
-  Weights2d w = {};
-  const int r = shape.radius;
-  for (int p = 0; p < shape.points(); ++p) w.at[shape.offsets[p][1] + r][shape.offsets[p][0] + r] = weights[p];
-  return w;
-}
-
-template <class P> class StripPass : public Pass {
+// The strips of a grid, and how they are launched.
+template <class P> class LaunchStrips {
 public:
-  // shape, weights: those of the engine, of as many steps as it makes at once.
-  StripPass(Executor &executor, const Grid &grid, const Shape &shape, const std::vector<double> &weights, int depth)
-    : plan_(plan_strips<P>(grid, executor.device().multiprocessors)), weights_(weights_2d(shape, weights)), depth_(depth) {
+  LaunchStrips(Executor &executor, const Grid &grid) : plan_(plan_strips<P>(grid, executor.device().multiprocessors)) {
     TCBOUND_CUDA(cudaFuncSetAttribute(advance_strips<P>, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes));
     TCBOUND_CUDA(cudaFuncSetAttribute(advance_strips<P>, cudaFuncAttributePreferredSharedMemoryCarveout, 100));
   }
 
-  int depth() const override { return depth_; }
-
   // A segment of a strip takes margins on both sides in both directions.
-  double redundancy() const override {
+  double redundancy() const {
     if (plan_.nx == 0 || plan_.ny == 0) return 1.0;
     const double computed = 1.0 * plan_.strips * P::columns * plan_.segments * (plan_.segment_rows + 2.0 * P::margin);
     return computed / (1.0 * plan_.nx * plan_.ny);
   }
 
-  void run(Executor &executor, const double *in, double *out) override {
+  void operator()(Executor &executor, const double *in, const double *b, double *out,
+                  const typename P::Weights &weights) const {
     Strips strips = plan_;
     strips.in = in;
+    strips.b = b;
     strips.out = out;
     advance_strips<P><<<static_cast<unsigned>(plan_.items()), 32, shared_bytes, static_cast<cudaStream_t>(executor.stream())>>>(
-      strips, weights_);
+      strips, weights);
     TCBOUND_LAUNCHED();
   }
 
-private:
-  static constexpr int shared_bytes = 8 * ((P::ahead + 2) * P::columns + 2 * P::pad * P::ahead);
+  static constexpr int shared_bytes = 8 * ((P::ahead + 2 + P::sources) * P::columns + 2 * P::pad * P::ahead);
 
-  const Strips    plan_;
-  const Weights2d weights_;
-  const int       depth_;
+private:
+  const Strips plan_;
+};
+
+template <class P> class StripPass : public Pass {
+public:
+  // shape, weights: those of the engine, of as many steps as it makes at once.
+  StripPass(Executor &executor, const Grid &grid, const Shape &shape, const std::vector<double> &weights, int depth)
+    : launch_(executor, grid), weights_(points_of<Weights2d>(shape, weights)), depth_(depth) {}
+
+  int    depth() const override { return depth_; }
+  double redundancy() const override { return launch_.redundancy(); }
+  void   run(Executor &executor, const double *in, double *out) override { launch_(executor, in, nullptr, out, weights_); }
+
+private:
+  const LaunchStrips<P> launch_;
+  const Weights2d       weights_;
+  const int             depth_;
 };
 
 } // namespace tcbound::stencil

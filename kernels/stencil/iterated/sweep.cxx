@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "pass.h"
+#include "relaxation.h"
 
 namespace tcbound::stencil {
 namespace {
@@ -11,9 +11,10 @@ using Passes = std::vector<std::unique_ptr<Pass>>;
 
 class PassSweep final : public Sweep {
 public:
-  // passes: by depth; the last one's is the sweep's.
-  PassSweep(const Problem &problem, Passes passes, std::string mma)
-    : problem_(problem), mma_(std::move(mma)), passes_(std::move(passes)) {}
+  // passes: by depth; the last one's is the sweep's. why_not: what the error says where the relaxation is empty.
+  PassSweep(const Problem &problem, Passes passes, std::string mma, PassRelaxation relaxation, std::string why_not)
+    : problem_(problem), mma_(std::move(mma)), why_not_(std::move(why_not)), passes_(std::move(passes)),
+      relaxation_(std::move(relaxation)) {}
 
   int         depth() const override { return passes_.back()->depth(); }
   std::string mma() const override { return mma_; }
@@ -45,7 +46,23 @@ public:
     return work;
   }
 
+  bool relaxes() const override { return !relaxation_.empty(); }
+
+  void relax(Executor &executor, const double *in, const double *b, double *out, const Relaxation &relaxation) override {
+    must_relax();
+    relaxation_.relax(executor, in, b, out, relaxation, scratch_);
+  }
+
+  Work work_of_relaxation(int steps, bool zero_start) const override {
+    must_relax();
+    return relaxation_.work(steps, zero_start);
+  }
+
 private:
+  void must_relax() const {
+    if (!relaxes()) throw Error(ErrorCode::invalid, why_not_);
+  }
+
   std::vector<Pass *> order_of(int steps) const {
     std::vector<Pass *> order;
     for (auto pass = passes_.rbegin(); pass != passes_.rend(); ++pass)
@@ -53,23 +70,18 @@ private:
     return order;
   }
 
-  const Problem     problem_;
-  const std::string mma_;
-  const Passes      passes_;
-  Array<double>     scratch_;
+  const Problem        problem_;
+  const std::string    mma_, why_not_;
+  const Passes         passes_;
+  const PassRelaxation relaxation_;
+  Array<double>        scratch_;
 };
 
-// Seconds that a step takes for each cell, over those that a byte takes: moving memory and arithmetic, of which the smaller part
-// is hidden but for a share.
-double cost_of_step(const Pass &pass, int points, double flops_a_byte) {
-  const double exposed = 0.4, bytes = 16.0 / pass.depth(), flops = 2.0 * points * pass.redundancy() / flops_a_byte;
-  return std::max(bytes, flops) + exposed * std::min(bytes, flops);
-}
-
 int cheapest_depth(const Passes &passes, int points, double flops_a_byte) {
-  const auto cheaper = [&](const auto &a, const auto &b) {
-    return cost_of_step(*a, points, flops_a_byte) < cost_of_step(*b, points, flops_a_byte);
+  const auto cost = [&](const Pass &pass) {
+    return cost_of_step(16.0 / pass.depth(), 2.0 * points * pass.redundancy(), flops_a_byte);
   };
+  const auto cheaper = [&](const auto &a, const auto &b) { return cost(*a) < cost(*b); };
   return (*std::min_element(passes.begin(), passes.end(), cheaper))->depth();
 }
 
@@ -79,6 +91,18 @@ std::vector<int> PassSweeper::depths(const Shape &shape, MmaShape mma) const {
   std::vector<int> depths;
   for (const PassMaker &maker : makers(shape, mma)) depths.push_back(maker.depth);
   return depths;
+}
+
+std::vector<int> PassSweeper::relaxation_depths(const Shape &shape) const {
+  std::vector<int> depths;
+  if (shape.centre() >= 0)
+    for (const RelaxationMaker &maker : relaxation_makers(shape)) depths.push_back(maker.depth);
+  return depths;
+}
+
+std::string PassSweeper::why_no_relaxation(const Shape &shape) const {
+  if (shape.centre() < 0) return "the stencil " + shape.name + " lacks the cell itself";
+  return relaxation_makers(shape).empty() ? "it has no relaxation of the stencil " + shape.name : "";
 }
 
 std::unique_ptr<Sweep> PassSweeper::build(Executor &executor, const Problem &problem, const Settings &settings) const {
@@ -92,20 +116,31 @@ std::unique_ptr<Sweep> PassSweeper::build(Executor &executor, const Problem &pro
     why_not = std::string("there are no ") + facts_of(mma).name + " kernels of the stencil " + problem.shape.name;
   if (!why_not.empty()) throw Error(ErrorCode::unsupported, name() + ": " + why_not);
 
-  Passes      passes;
-  std::string valid;
+  const std::vector<int> relaxing = relaxation_depths(problem.shape);
+  bool                   known = settings.depth == 0 || std::count(relaxing.begin(), relaxing.end(), settings.depth) > 0;
+  Passes                 passes;
+  std::string            valid;
   for (const PassMaker &maker : all) {
     passes.push_back(maker.make(executor, problem));
     valid += (valid.empty() ? "" : ", ") + std::to_string(maker.depth);
+    known = known || maker.depth == settings.depth;
   }
+  if (!known)
+    throw Error(ErrorCode::unsupported, problem.shape.name + " in passes of " + std::to_string(settings.depth) +
+                                          " steps; there are passes of " + valid);
   const bool wide = mma != MmaShape::automatic && facts_of(mma).m > 8; // instructions of twice the rate
   const int  depth =
     settings.depth ? settings.depth : cheapest_depth(passes, problem.shape.points(), (wide ? 2.0 : 1.0) * settings.balance);
-  while (!passes.empty() && passes.back()->depth() > depth) passes.pop_back();
-  if (passes.empty() || passes.back()->depth() != depth)
-    throw Error(ErrorCode::unsupported,
-                problem.shape.name + " in passes of " + std::to_string(depth) + " steps; there are passes of " + valid);
-  return std::make_unique<PassSweep>(problem, std::move(passes), mma == MmaShape::automatic ? "" : facts_of(mma).name);
+  while (passes.back()->depth() > depth) passes.pop_back();
+
+  PassRelaxation relaxation(problem, settings);
+  std::string    why_no_relaxation = this->why_no_relaxation(problem.shape);
+  if (why_no_relaxation.empty())
+    for (const RelaxationMaker &maker : relaxation_makers(problem.shape))
+      if (static_cast<std::size_t>(maker.shared_bytes) <= device.shared_bytes) relaxation.add(maker.make(executor, problem));
+  if (why_no_relaxation.empty() && relaxation.empty()) why_no_relaxation = "the device has too little shared memory to relax";
+  return std::make_unique<PassSweep>(problem, std::move(passes), mma == MmaShape::automatic ? "" : facts_of(mma).name,
+                                     std::move(relaxation), name() + ": " + why_no_relaxation);
 }
 
 #define TCBOUND_KERNEL(op, format, backend)
