@@ -25,10 +25,11 @@ struct TCBoundMatSettings {
   PetscReal   tune_seconds = 10; // no kernel is tried by measuring after that
   PetscBool   reproducible = PETSC_TRUE;
   PetscBool   compare = PETSC_FALSE; // -mat_tcbound_compare
+  PetscInt    steps = 0;             // of a stencil that a pass fuses; 0: by the model
 
   bool operator==(const TCBoundMatSettings &o) const {
     return op == o.op && backend == o.backend && format == o.format && mma == o.mma && tune == o.tune &&
-           tune_seconds == o.tune_seconds && reproducible == o.reproducible && compare == o.compare;
+           tune_seconds == o.tune_seconds && reproducible == o.reproducible && compare == o.compare && steps == o.steps;
   }
   bool operator!=(const TCBoundMatSettings &o) const { return !(*this == o); }
 
@@ -37,6 +38,7 @@ struct TCBoundMatSettings {
     TCBoundMatSettings settings = *this;
     settings.op = "spmv";
     settings.format = "auto";
+    settings.steps = 0;
     return settings;
   }
 };
