@@ -47,6 +47,7 @@ static PetscErrorCode InvertDiagonal(PC pc) {
              bad, PCTCBOUNDSWEEP);
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, bounds, 2, MPIU_REAL, MPI_MIN, PetscObjectComm((PetscObject)pc)));
   s->constant = bounds[0] == -bounds[1];
+  s->diagonal = bounds[0];
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -85,25 +86,30 @@ static PetscErrorCode PCSetUp_TCBoundSweep(PC pc) {
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-// x = x + factor D^-1 (b - A x), sweep by sweep; A^T if transpose.
+// x = x + factor D^-1 (b - A x), sweep by sweep; A^T if transpose. Besides the product one operation of vectors that have it, and one
+// more where the diagonal varies.
 static PetscErrorCode SweepOneByOne(PC pc, bool transpose, PetscInt its, bool from_zero, Vec b, Vec x) {
   PC_TCBoundSweep *s = SweepOf(pc);
   const auto       multiply = transpose ? MatMultTranspose : MatMult;
   const PetscInt   n = static_cast<PetscInt>(s->factors.size());
+  Vec              scaled = b;
 
   PetscFunctionBegin;
   if (!s->work) PetscCall(VecDuplicate(s->inverse, &s->work));
-  if (!s->scaled) PetscCall(VecDuplicate(s->inverse, &s->scaled));
-  PetscCall(VecPointwiseMult(s->scaled, b, s->inverse));
+  if (!s->constant) {
+    if (!s->scaled) PetscCall(VecDuplicate(s->inverse, &s->scaled));
+    scaled = s->scaled;
+    PetscCall(VecPointwiseMult(scaled, b, s->inverse));
+  }
   for (PetscInt k = 0; k < its * n; k++) {
-    const PetscReal factor = s->factors[static_cast<std::size_t>(k % n)];
+    const PetscReal factor = s->factors[static_cast<std::size_t>(k % n)] / (s->constant ? s->diagonal : 1.0);
     if (k == 0 && from_zero) {
-      PetscCall(VecAXPBY(x, factor, 0.0, s->scaled));
+      PetscCall(VecAXPBY(x, factor, 0.0, scaled));
       continue;
     }
     PetscCall((*multiply)(pc->pmat, x, s->work));
-    PetscCall(VecPointwiseMult(s->work, s->work, s->inverse));
-    PetscCall(VecAXPBYPCZ(x, factor, -factor, 1.0, s->scaled, s->work)); // one operation of vectors that have it
+    if (!s->constant) PetscCall(VecPointwiseMult(s->work, s->work, s->inverse));
+    PetscCall(VecAXPBYPCZ(x, factor, -factor, 1.0, scaled, s->work));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

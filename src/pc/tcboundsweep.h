@@ -20,8 +20,9 @@ struct PC_TCBoundSweep {
   PetscReal              estimate = 0;      // of the largest eigenvalue of D^-1 A; 0: none was needed
   PetscReal              low = 0, high = 0; // the interval that chebyshev works on
   std::vector<PetscReal> factors;           // one a sweep
-  bool                   constant = false;  // all diagonal entries are the same
-  Vec                    inverse = NULL;    // of the diagonal
+  bool                   constant = false;  // all diagonal entries are the same, `diagonal`
+  PetscReal              diagonal = 0;
+  Vec                    inverse = NULL; // of the diagonal
   Vec                    work = NULL, scaled = NULL;
 };
 
