@@ -1,6 +1,6 @@
 #pragma once
 
-#include <petscmat.h>
+#include <petscpc.h>
 
 // tcbound: PETSc matrices that move as few bytes as they can and report where each of their kernels stands on the roofline.
 // Real double scalars; PetscInt of either width.
@@ -13,6 +13,9 @@
 #define VECTCBOUND "tcbound"       // seqtcbound on one rank, mpitcbound on several
 #define VECSEQTCBOUND "seqtcbound" // a VECSEQCUDA, or a VECSEQ without a device, whose operations run on tcbound's kernels
 #define VECMPITCBOUND "mpitcbound" // the same of VECMPICUDA and VECMPI
+
+#define PCTCBOUNDSWEEP \
+  "tcboundsweep" // damped Jacobi sweeps or Chebyshev smoothing, several in one pass where the matrix allows
 
 // What a matrix really runs and what that costs, summed over its ranks.
 typedef struct {
@@ -73,3 +76,18 @@ PETSC_EXTERN PetscErrorCode TCBoundHasDevice(PetscBool *has, const char *why_not
 
 // The name of this process's device as its driver spells it. Not collective.
 PETSC_EXTERN PetscErrorCode TCBoundGetDeviceName(const char *name[]);
+
+// y = A^k x, k >= 0, for any square matrix; a MATSTENCILTCBOUND of constant coefficients does several products a pass over memory.
+// y may not be x. Collective.
+PETSC_EXTERN PetscErrorCode MatTCBoundMultPowers(Mat A, PetscInt k, Vec x, Vec y);
+
+// Of a preconditioner PCTCBOUNDSWEEP, as its options of these names; logically collective, and ignored by other types.
+typedef enum { PC_TCBOUNDSWEEP_JACOBI, PC_TCBOUNDSWEEP_CHEBYSHEV } PCTCBoundSweepType;
+PETSC_EXTERN const char *const PCTCBoundSweepTypes[];
+PETSC_EXTERN PetscErrorCode    PCTCBoundSweepSetType(PC pc, PCTCBoundSweepType type);
+PETSC_EXTERN PetscErrorCode    PCTCBoundSweepSetIterations(PC pc, PetscInt its);
+PETSC_EXTERN PetscErrorCode    PCTCBoundSweepSetOmega(PC pc, PetscReal omega);
+// The interval of Chebyshev's polynomial among the eigenvalues of D^-1 A, D the diagonal; 0: as a multiple (by
+// PCTCBoundSweepSetEstimateFactors(); 0.1 and 1.1 as they come) of the estimated largest one.
+PETSC_EXTERN PetscErrorCode PCTCBoundSweepSetEigenvalues(PC pc, PetscReal emin, PetscReal emax);
+PETSC_EXTERN PetscErrorCode PCTCBoundSweepSetEstimateFactors(PC pc, PetscReal low, PetscReal high);

@@ -10,6 +10,7 @@
 
 #include "log/log.h"
 #include "mat/aijtcbound.h"
+#include "pc/tcboundsweep.h"
 #include "vec/vectcbound.h"
 
 #if PetscDefined(USE_COMPLEX) || !PetscDefined(USE_REAL_DOUBLE)
@@ -177,7 +178,7 @@ static PetscErrorCode TCBoundFinalize(void) {
 }
 
 /*@C
-  TCBoundInitialize - Registers tcbound's matrix and vector types, its solver types and its log
+  TCBoundInitialize - Registers tcbound's matrix and vector types, its preconditioner, its solver types and its log
 
   Collective on `PETSC_COMM_WORLD`
 
@@ -196,6 +197,7 @@ PetscErrorCode TCBoundInitialize(void) {
   PetscCall(TCBoundLogInitialize());
   PetscCall(MatTCBoundRegisterAll());
   PetscCall(VecTCBoundRegisterAll());
+  PetscCall(PCTCBoundRegisterAll());
   initialized = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -23,9 +23,12 @@ if(TCBOUND_BENCH)
   tcbound_vector_bench_test(unknown_option scale "unknown option -size; the options are -least, " -host -size 3)
   tcbound_vector_bench_test(quick vectors "quick-20 +VecMAXPY-30 +[0-9.]+ us" -host -quick -repeats 3)
   tcbound_vector_bench_test(unknown_case vectors "there is no case 65; the cases are 64, 160, 256" -host -cases 65)
+  tcbound_vector_bench_test(quick smoother "quick-poisson27-160 +stenciltcbound, tcboundsweep, auto a pass +[0-9.]+ us" -host -quick -repeats 3)
+  tcbound_vector_bench_test(unknown_case smoother "there is no case mc2depi; the cases are poisson7-256, " -host -cases mc2depi)
   # Operations of vectors stand in the log as those of matrices do.
   tcbound_vector_bench_test(log vectors "VecMDot +Vec +reduce/array/host.*memory-bound.*VecScale +Vec +scale/array/host" -host -quick
     -repeats 1 -log_view)
+  tcbound_vector_bench_test(log smoother "MatRelax +[^ ]+ +stencil/iterated/host" -host -quick -repeats 1 -log_view)
   add_test(NAME bench_log_overhead COMMAND bench_log_overhead -n 12 -iterations 20 -repeats 3 -backend host)
   set_tests_properties(bench_log_overhead PROPERTIES LABELS cpu TIMEOUT 300 ENVIRONMENT "${TCBOUND_TEST_ENVIRONMENT}"
     PASS_REGULAR_EXPRESSION "CG.Jacobi iteration with a log +spmv/[a-z]+/host, PETSc's log and tcbound's +[0-9.]+ us +[-+0-9.]+ % over PETSc's log\n")

@@ -45,23 +45,31 @@ PetscErrorCode TCBoundSetLog(PetscBool log) {
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode TCBoundLogGetRow(const char event[], const char label[], const tcbound::Kernel &kernel, TCBoundLogRow *row) {
+PetscErrorCode TCBoundLogGetNamedRow(const char event[], const char label[], const char kernel[], tcbound::MemorySpace space,
+                                     TCBoundLogRow *row) {
   PetscFunctionBegin;
   PetscAssertPointer(event, 1);
   PetscAssertPointer(label, 2);
-  PetscAssertPointer(row, 4);
+  PetscAssertPointer(kernel, 3);
+  PetscAssertPointer(row, 5);
   *row = NULL;
   if (!tcbound_log || tcbound_log->closed) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(TCBoundLogReadCalibration(kernel.space()));
-  auto &slot = tcbound_log->rows[{event, label, kernel.name()}];
+  PetscCall(TCBoundLogReadCalibration(space));
+  auto &slot = tcbound_log->rows[{event, label, kernel}];
   if (!slot) {
     slot = std::make_unique<_n_TCBoundLogRow>();
     slot->event = event;
     slot->label = label;
-    slot->kernel = kernel.name();
-    slot->space = kernel.space();
+    slot->kernel = kernel;
+    slot->space = space;
   }
   *row = slot.get();
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode TCBoundLogGetRow(const char event[], const char label[], const tcbound::Kernel &kernel, TCBoundLogRow *row) {
+  PetscFunctionBegin;
+  PetscCall(TCBoundLogGetNamedRow(event, label, kernel.name().c_str(), kernel.space(), row));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

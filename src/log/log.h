@@ -19,6 +19,9 @@ PETSC_INTERN PetscErrorCode TCBoundLogActive(PetscBool *active);
 // TCBoundLogInitialize() and in PetscFinalize().
 PETSC_INTERN PetscErrorCode TCBoundLogGetRow(const char event[], const char label[], const tcbound::Kernel &kernel,
                                              TCBoundLogRow *row);
+// The same of what is no Kernel, as sweeps of stencils.
+PETSC_INTERN PetscErrorCode TCBoundLogGetNamedRow(const char event[], const char label[], const char kernel[],
+                                                  tcbound::MemorySpace space, TCBoundLogRow *row);
 
 // The shape of the MMA instruction that the row's kernel runs on (Format::mma()). Not needed without tensor cores.
 PETSC_INTERN PetscErrorCode TCBoundLogSetMMA(TCBoundLogRow row, const char mma[]);

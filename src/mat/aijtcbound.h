@@ -26,11 +26,12 @@ struct TCBoundMatSettings {
   PetscBool   reproducible = PETSC_TRUE;
   PetscBool   compare = PETSC_FALSE;    // -mat_tcbound_compare
   std::string value_precision = "fp64"; // of the values that products use; else the host CSR's are rounded for them
+  PetscInt    steps = 0;                // of a stencil that a pass fuses; 0: by the model
 
   bool operator==(const TCBoundMatSettings &o) const {
     return op == o.op && backend == o.backend && format == o.format && mma == o.mma && tune == o.tune &&
            tune_seconds == o.tune_seconds && reproducible == o.reproducible && compare == o.compare &&
-           value_precision == o.value_precision;
+           value_precision == o.value_precision && steps == o.steps;
   }
   bool operator!=(const TCBoundMatSettings &o) const { return !(*this == o); }
 
@@ -39,6 +40,7 @@ struct TCBoundMatSettings {
     TCBoundMatSettings settings = *this;
     settings.op = "spmv";
     settings.format = "auto";
+    settings.steps = 0;
     return settings;
   }
 };

@@ -206,5 +206,6 @@ PetscErrorCode MatTCBoundRegisterAll(void) {
   PetscCall(MatSeqAIJRegister(MATSEQAIJTCBOUND, MatConvert_SeqAIJ_SeqAIJTCBound));
   PetscCall(MatTCBoundRegisterFactors());
   PetscCall(MatStencilTCBoundRegisterFactors());
+  PetscCall(MatTCBoundRegisterPowers());
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -104,7 +104,11 @@ PetscErrorCode TCBoundMatSettingsFromOptions(TCBoundMatSettings &settings, Mat A
   PetscCall(PetscOptionsString("-mat_tcbound_backend", backends.c_str(), "MatTCBoundSetBackend", settings.backend.c_str(),
                                value, sizeof(value), &set));
   if (set) PetscCall(TCBoundMatSettingsSetBackend(settings, comm, value));
-  if (settings.op == "spmv") PetscCall(FormatFromOptions(settings, A, PetscOptionsObject));
+  if (settings.op == "spmv")
+    PetscCall(FormatFromOptions(settings, A, PetscOptionsObject));
+  else
+    PetscCall(PetscOptionsBoundedInt("-mat_tcbound_steps", "Steps that a pass over memory fuses (0: by the model)",
+                                     "MatTCBoundMultPowers", settings.steps, &settings.steps, NULL, 0));
   PetscOptionsEnd();
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -142,3 +142,66 @@ PetscErrorCode TCBoundStencilGridMakeHalo(const TCBoundStencilGrid &grid, PetscL
   PetscCall(PetscSFSetUp(*halo));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+// PETSc's global number of any cell of the global grid: that of its rank's first cell and, of its rank's, those before it.
+static PetscInt NumberOf(const TCBoundStencilGrid &grid, PetscLayout rows, const PetscInt part[3], const PetscInt at[3]) {
+  const PetscInt parts[2] = {static_cast<PetscInt>(grid.split[0].size()) - 1, static_cast<PetscInt>(grid.split[1].size()) - 1};
+  PetscInt       in[3], n[2];
+
+  for (int d = 0; d < 3; d++) {
+    in[d] = at[d] - grid.split[d][part[d]];
+    if (d < 2) n[d] = grid.split[d][part[d] + 1] - grid.split[d][part[d]];
+  }
+  return rows->range[(part[2] * parts[1] + part[1]) * parts[0] + part[0]] / grid.dof + (in[2] * n[1] + in[1]) * n[0] + in[0];
+}
+
+PetscErrorCode TCBoundStencilGridMakeExchange(const TCBoundStencilGrid &grid, PetscLayout rows, PetscInt layers,
+                                              TCBoundStencilExchange *exchange) {
+  std::vector<PetscInt>    roots;
+  std::vector<PetscSFNode> own;
+  PetscInt                 begin[3], size[3], at[3], part[3];
+
+  PetscFunctionBegin;
+  if (exchange->gather && exchange->layers == layers) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(TCBoundStencilExchangeDestroy(*exchange));
+  exchange->layers = layers;
+  for (int d = 0; d < 3; d++) {
+    const PetscInt n = static_cast<PetscInt>(grid.extents.n[d]), end = grid.begin[d] + n;
+    begin[d] = exchange->begin[d] = PetscMax(0, grid.begin[d] - layers);
+    size[d] = exchange->size[d] = PetscMin(grid.size[d], end + layers) - begin[d];
+  }
+  const auto move = [&](int d, PetscInt i) { // to the i-th cell of the exchange, by rising i
+    at[d] = begin[d] + i;
+    if (i == 0) part[d] = 0;
+    while (at[d] >= grid.split[d][static_cast<std::size_t>(part[d]) + 1]) part[d]++;
+  };
+  for (PetscInt k = 0; k < size[2]; k++) {
+    move(2, k);
+    for (PetscInt j = 0; j < size[1]; j++) {
+      move(1, j);
+      for (PetscInt i = 0; i < size[0]; i++) {
+        move(0, i);
+        bool owned = true;
+        for (int d = 0; d < 3; d++) owned = owned && at[d] >= grid.begin[d] && at[d] < grid.begin[d] + grid.extents.n[d];
+        if (owned) own.push_back({0, static_cast<PetscInt>(roots.size())});
+        roots.push_back(NumberOf(grid, rows, part, at));
+      }
+    }
+  }
+  const PetscInt cells = static_cast<PetscInt>(roots.size());
+  PetscCall(PetscSFCreate(rows->comm, &exchange->gather));
+  PetscCall(PetscSFSetGraphLayout(exchange->gather, rows, cells, NULL, PETSC_COPY_VALUES, roots.data()));
+  PetscCall(PetscSFSetUp(exchange->gather));
+  PetscCall(PetscSFCreate(PETSC_COMM_SELF, &exchange->extract));
+  PetscCall(PetscSFSetGraph(exchange->extract, cells, static_cast<PetscInt>(own.size()), NULL, PETSC_COPY_VALUES, own.data(),
+                            PETSC_COPY_VALUES));
+  PetscCall(PetscSFSetUp(exchange->extract));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode TCBoundStencilExchangeDestroy(TCBoundStencilExchange &exchange) {
+  PetscFunctionBegin;
+  PetscCall(PetscSFDestroy(&exchange.gather));
+  PetscCall(PetscSFDestroy(&exchange.extract));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

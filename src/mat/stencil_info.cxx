@@ -27,6 +27,10 @@ static PetscErrorCode ViewInfo(Mat A, PetscViewer viewer) {
                                                  t->format ? t->kernel->name().c_str() : "chosen at the first product"));
   PetscCall(PetscViewerFlush(viewer));
   PetscCall(PetscViewerASCIIPopSynchronized(viewer));
+  if (A->assembled && t->sweeps) // the same on all ranks
+    PetscCall(PetscViewerASCIIPrintf(viewer, "  several steps a pass: powers %s; relaxations %s\n",
+                                     t->sweeps->describe(t->sweeps->why_not).c_str(),
+                                     t->sweeps->describe(t->sweeps->why_not_relaxing).c_str()));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -233,7 +233,7 @@ PetscErrorCode MatTranspose_StencilTCBound(Mat A, MatReuse reuse, Mat *B) {
 }
 
 // Transposed products are products with the transposed matrix, made when the first one is asked for.
-static PetscErrorCode GetTranspose(Mat A, Mat *transpose) {
+PetscErrorCode MatStencilTCBoundGetTranspose(Mat A, Mat *transpose) {
   Mat_StencilTCBound *t = StencilOf(A);
   const char         *name = ((PetscObject)A)->name ? ((PetscObject)A)->name : ((PetscObject)A)->prefix;
 
@@ -266,7 +266,7 @@ PetscErrorCode MatMultTranspose_StencilTCBound(Mat A, Vec x, Vec y) {
   Mat transpose = NULL;
 
   PetscFunctionBegin;
-  PetscCall(GetTranspose(A, &transpose));
+  PetscCall(MatStencilTCBoundGetTranspose(A, &transpose));
   PetscCall(Apply(transpose, TCBOUND_MULT_TRANSPOSE, x, NULL, y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -275,7 +275,7 @@ PetscErrorCode MatMultTransposeAdd_StencilTCBound(Mat A, Vec x, Vec y, Vec z) {
   Mat transpose = NULL;
 
   PetscFunctionBegin;
-  PetscCall(GetTranspose(A, &transpose));
+  PetscCall(MatStencilTCBoundGetTranspose(A, &transpose));
   PetscCall(Apply(transpose, TCBOUND_MULT_TRANSPOSE_ADD, x, y, z));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

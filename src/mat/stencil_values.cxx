@@ -17,6 +17,7 @@ PetscErrorCode MatStencilTCBoundDropFormat(Mat A) {
 
   PetscFunctionBegin;
   t->format.reset();
+  t->sweeps.reset();
   for (auto &parts : t->rows)
     for (TCBoundLogRow &row : parts) row = NULL;
   PetscCall(MatDestroy(&t->transpose));

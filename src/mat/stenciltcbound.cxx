@@ -64,6 +64,7 @@ static PetscErrorCode MatDestroy_StencilTCBound(Mat A) {
   PetscFunctionBegin;
   PetscCall(MatStencilTCBoundDropFormat(A));
   PetscCall(PetscSFDestroy(&t->halo));
+  PetscCall(TCBoundStencilExchangeDestroy(t->exchange));
   PetscCall(TCBoundStencilGridDestroy(t->grid));
   delete t;
   A->data = NULL;
@@ -94,7 +95,9 @@ PetscErrorCode MatStencilTCBoundCreateLike(Mat A, Mat *B) {
 
    Options Database Keys:
 +  -dm_mat_type stenciltcbound                  - `DMCreateMatrix()` of a `DMDA` makes this type
--  -mat_tcbound_backend (auto|host|cuda_core)   - where products run; auto takes a device if there is one
+.  -mat_tcbound_backend (auto|host|cuda_core)   - where products run; auto takes a device if there is one
+-  -mat_tcbound_steps (0|1|2|...)               - steps that a pass over memory fuses, of `MatTCBoundMultPowers()` and `PCTCBOUNDSWEEP`
+                                                  (0: by the model)
 
    Level: beginner
 
@@ -112,11 +115,14 @@ PetscErrorCode MatStencilTCBoundCreateLike(Mat A, Mat *B) {
    Transposed products run on the transposed matrix, which the first of them makes. Incomplete factorizations and others that need
    a matrix (`MatGetDiagonalBlock()`, `MatCreateSubMatrix()`, `MatConvert()`) get an AIJ copy; `PCJACOBI` and `KSPCHEBYSHEV` need none.
 
+   With constant coefficients, the same on all ranks, one component and no periodic dimension, `MatTCBoundMultPowers()` and the
+   preconditioner `PCTCBOUNDSWEEP` do several steps in each pass over memory.
+
    A point that is 0 in all rows may or may not carry a NaN or infinity from x to y.
 
    Grids of one to three dimensions, star and box stencils of any width, boundaries none, ghosted and periodic.
 
-.seealso: `MATAIJTCBOUND`, `DMSetMatType()`, `DMDACreate3d()`, `MatSetValuesStencil()`
+.seealso: `MATAIJTCBOUND`, `DMSetMatType()`, `DMDACreate3d()`, `MatSetValuesStencil()`, `MatTCBoundMultPowers()`, `PCTCBOUNDSWEEP`
 M*/
 PetscErrorCode MatCreate_StencilTCBound(Mat A) {
   Mat_StencilTCBound *t = NULL;

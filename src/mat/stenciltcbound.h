@@ -5,6 +5,7 @@
 
 #include "../../kernels/stencil/grid/format.h"
 #include "aijtcbound.h"
+#include "stencil_sweeps.h"
 
 // The grid of a DMDA as this rank sees it. Cells are numbered in the global grid; those of DMDA's ghosted array from its first one.
 struct TCBoundStencilGrid {
@@ -62,6 +63,10 @@ struct Mat_StencilTCBound {
   PetscErrorCode (*natural_view)(Mat, PetscViewer) = NULL; // DMDA's, which shows the grid's own order
   Mat transpose = NULL;                                    // made by the first transposed product, dropped with the format
 
+  // For several steps a pass.
+  std::unique_ptr<TCBoundStencilSweeps> sweeps; // made when asked for, dropped with the format
+  TCBoundStencilExchange                exchange;
+
   Mat                      block = NULL; // AIJ copy of the diagonal block, likewise
   std::vector<PetscInt>    row_columns;  // of MatGetRow()
   std::vector<PetscScalar> row_values;
@@ -89,6 +94,9 @@ static inline std::int64_t TCBoundStencilGridLayered(const tcbound::grid::Extent
   return (((k + e.low[2]) * e.ghosted(1) + j + e.low[1]) * e.ghosted(0) + i + e.low[0]) * e.dof;
 }
 PETSC_INTERN PetscErrorCode TCBoundStencilGridMakeHalo(const TCBoundStencilGrid &grid, PetscLayout rows, PetscSF *halo);
+// Deep layers; nothing to do if the exchange has that many.
+PETSC_INTERN PetscErrorCode TCBoundStencilGridMakeExchange(const TCBoundStencilGrid &grid, PetscLayout rows, PetscInt layers,
+                                                           TCBoundStencilExchange *exchange);
 
 // stencil_values.cxx
 PETSC_INTERN PetscErrorCode MatStencilTCBoundExpand(Mat A);
@@ -120,9 +128,14 @@ PETSC_INTERN PetscErrorCode MatMultTranspose_StencilTCBound(Mat, Vec, Vec);
 PETSC_INTERN PetscErrorCode MatMultTransposeAdd_StencilTCBound(Mat, Vec, Vec, Vec);
 PETSC_INTERN PetscErrorCode MatGetDiagonal_StencilTCBound(Mat, Vec);
 PETSC_INTERN PetscErrorCode MatTranspose_StencilTCBound(Mat, MatReuse, Mat *);
+// The transposed matrix that transposed products run on, up to date; it belongs to A.
+PETSC_INTERN PetscErrorCode MatStencilTCBoundGetTranspose(Mat A, Mat *transpose);
 
 // stencil_operations.cxx
 PETSC_INTERN void MatStencilTCBoundSetOperations(Mat A);
+
+// powers.cxx
+PETSC_INTERN PetscErrorCode MatTCBoundRegisterPowers(void);
 
 // stencil_factor.cxx
 PETSC_INTERN PetscErrorCode MatStencilTCBoundRegisterFactors(void);

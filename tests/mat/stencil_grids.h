@@ -17,6 +17,18 @@ struct Grid {
   }
 };
 
+// Without boundaries of any kind, and one component.
+inline Grid grid_of(PetscInt dim, PetscInt n0, PetscInt n1, PetscInt n2, bool star = true, PetscInt width = 1) {
+  Grid g;
+  g.dim = dim;
+  g.size[0] = n0;
+  g.size[1] = n1;
+  g.size[2] = n2;
+  g.star = star;
+  g.width = width;
+  return g;
+}
+
 inline PetscErrorCode destroy(DM *o) { return DMDestroy(o); }
 
 inline void make_da(const Grid &g, DM *da) {

@@ -186,6 +186,22 @@ public:
   std::string path;
 };
 
+// What f(viewer) writes to an ASCII viewer; the same text on all ranks.
+template <class F> std::string text_of(F f) {
+  const TemporaryFile file;
+  std::string         text;
+  {
+    Handle<PetscViewer> viewer;
+    OK(PetscViewerASCIIOpen(PETSC_COMM_WORLD, file.path.c_str(), &viewer));
+    f(viewer);
+  }
+  MPI_OK(MPI_Barrier(PETSC_COMM_WORLD));
+  FILE *from = fopen(file.path.c_str(), "r");
+  for (int c; from && (c = fgetc(from)) != EOF;) text += static_cast<char>(c);
+  if (from) fclose(from);
+  return text;
+}
+
 template <class Info> std::string backend_name(const Info &info) { return info.param; }
 
 // Calls f(array, n) on this rank's part of a vector in host memory.

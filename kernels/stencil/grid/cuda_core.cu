@@ -174,7 +174,6 @@ private:
   void upload_slots(Executor &executor);
   void upload_values(Executor &executor);
   void upload_exceptions(Executor &executor);
-  bool find_diagonal(const Box &core, double *diagonal) const;
   template <bool small, int rows>
   void launch_gather(cudaStream_t stream, const DeviceProduct &p, const std::vector<Box> &boxes, bool only_exceptions);
   void gather(cudaStream_t stream, const DeviceProduct &p, const std::vector<Box> &boxes, bool only_exceptions);
@@ -230,22 +229,6 @@ void CudaCoreFormat::upload_values(Executor &executor) {
   values_ = upload(executor, tiled);
 }
 
-// Whether the exceptions are all cells outside of the core, and all of one kind that has an entry on the diagonal only.
-bool CudaCoreFormat::find_diagonal(const Box &core, double *diagonal) const {
-  const Stencil &s = stencil();
-  if (s.extents.dof != 1 || s.patterns.size() != s.slots.size()) return false;
-  if (static_cast<std::int64_t>(s.exceptions.size()) != s.extents.cells() - core.cells()) return false;
-  *diagonal = 0.0;
-  for (std::size_t slot = 0; slot < s.slots.size(); ++slot) {
-    const int *o = s.slots[slot].offset;
-    if (o[0] == 0 && o[1] == 0 && o[2] == 0)
-      *diagonal = s.patterns[slot];
-    else if (s.patterns[slot] != 0.0)
-      return false;
-  }
-  return true;
-}
-
 void CudaCoreFormat::upload_exceptions(Executor &executor) {
   const Stencil &s = stencil();
   if (s.exceptions.empty()) return;
@@ -257,7 +240,7 @@ void CudaCoreFormat::upload_exceptions(Executor &executor) {
   patterns_ = upload(executor, s.patterns);
   const Box core = s.core();
   exceptions_ = {cells_.data(), kinds_.data(), patterns_.data(), bits_.data(), cells_.size(), device_box(core), false, 0.0};
-  exceptions_.diagonal_outside = find_diagonal(core, &exceptions_.diagonal);
+  exceptions_.diagonal_outside = s.diagonal_outside(core, &exceptions_.diagonal);
 }
 
 template <bool small, int rows>

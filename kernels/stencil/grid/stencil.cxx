@@ -208,6 +208,20 @@ Box Stencil::core() const {
   return {};
 }
 
+bool Stencil::diagonal_outside(const Box &core, double *diagonal) const {
+  if (extents.dof != 1 || patterns.size() != slots.size()) return false;
+  if (static_cast<std::int64_t>(exceptions.size()) != extents.cells() - core.cells()) return false;
+  *diagonal = 0.0;
+  for (std::size_t slot = 0; slot < slots.size(); ++slot) {
+    const int *o = slots[slot].offset;
+    if (o[0] == 0 && o[1] == 0 && o[2] == 0)
+      *diagonal = patterns[slot];
+    else if (patterns[slot] != 0.0)
+      return false;
+  }
+  return true;
+}
+
 Work Stencil::work(bool accumulate, Part part) const {
   std::int64_t rows = 0, entries = 0, cells_of_exceptions = 0;
   for (const Box &box : boxes(part)) {

@@ -78,6 +78,9 @@ struct Stencil {
   std::vector<Box> boxes(Part part) const;
   // The largest part in the middle that has no exceptions, found by taking layers off the sides.
   Box core() const;
+  // Whether the exceptions are all cells outside of the core, and all of one kind that has an entry on the diagonal only: rows of a
+  // multiple of the identity, as Dirichlet's conditions make them.
+  bool diagonal_outside(const Box &core, double *diagonal) const;
 
   // Of the rows of a part; layers belong to the shell.
   Work         work(bool accumulate, Part part = Part::all) const;

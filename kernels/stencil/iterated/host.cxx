@@ -12,8 +12,6 @@ namespace {
 
 #define TCBOUND_INLINE inline __attribute__((always_inline))
 
-constexpr int block = 64; // cells summed at once: their sums lie in registers or in the first cache
-
 // What a row's sums are made of. from[p]: the row of point p, moved by its offset in x. b: null, or what `source` multiplies.
 struct Row {
   const double *const *from;
@@ -23,23 +21,59 @@ struct Row {
   double               source;
 };
 
+// Loops over so many cells become one vector of AVX-512, or two of AVX2, whose sums stay in registers while points are added; in longer
+// loops, or over arrays of arrays, compilers keep sums in memory or vectorize over points.
+constexpr int lanes = 8;
+using Lanes = double[lanes];
+
+TCBOUND_INLINE void start_sums(Lanes &sums, double weight, const double *from) {
+  for (int i = 0; i < lanes; ++i) sums[i] = weight * from[i];
+}
+TCBOUND_INLINE void add_to_sums(Lanes &sums, double weight, const double *from) {
+  for (int i = 0; i < lanes; ++i) sums[i] = std::fma(weight, from[i], sums[i]);
+}
+
+TCBOUND_INLINE void sum_vector(double *to, const Row &row, std::int64_t x) {
+  Lanes sums;
+  start_sums(sums, row.weights[0], row.from[0] + x);
+  for (int p = 1; p < row.points; ++p) add_to_sums(sums, row.weights[p], row.from[p] + x);
+  if (row.b) add_to_sums(sums, row.source, row.b + x);
+  std::memcpy(to + x, sums, sizeof sums);
+}
+
+// Four at once, so that one's latency is another's time.
+TCBOUND_INLINE void sum_four_vectors(double *to, const Row &row, std::int64_t x) {
+  Lanes      a, b, c, d;
+  const auto add = [&](double weight, const double *from) {
+    add_to_sums(a, weight, from);
+    add_to_sums(b, weight, from + lanes);
+    add_to_sums(c, weight, from + 2 * lanes);
+    add_to_sums(d, weight, from + 3 * lanes);
+  };
+  start_sums(a, row.weights[0], row.from[0] + x);
+  start_sums(b, row.weights[0], row.from[0] + x + lanes);
+  start_sums(c, row.weights[0], row.from[0] + x + 2 * lanes);
+  start_sums(d, row.weights[0], row.from[0] + x + 3 * lanes);
+  for (int p = 1; p < row.points; ++p) add(row.weights[p], row.from[p] + x);
+  if (row.b) add(row.source, row.b + x);
+  std::memcpy(to + x, a, sizeof a);
+  std::memcpy(to + x + lanes, b, sizeof b);
+  std::memcpy(to + x + 2 * lanes, c, sizeof c);
+  std::memcpy(to + x + 3 * lanes, d, sizeof d);
+}
+
 // Cells x_begin to x_end of a row whose neighbours all exist.
 TCBOUND_INLINE void sum_points(double *to, const Row &row, std::int64_t x_begin, std::int64_t x_end) {
-  const double *const *from = row.from;
-  const double        *weights = row.weights;
-  std::int64_t         x = x_begin;
-  for (; x + block <= x_end; x += block) {
-    double sums[block];
-    for (int i = 0; i < block; ++i) sums[i] = weights[0] * from[0][x + i];
-    for (int p = 1; p < row.points; ++p)
-      for (int i = 0; i < block; ++i) sums[i] = std::fma(weights[p], from[p][x + i], sums[i]);
-    if (row.b)
-      for (int i = 0; i < block; ++i) sums[i] = std::fma(row.source, row.b[x + i], sums[i]);
-    std::memcpy(to + x, sums, sizeof sums);
+  std::int64_t x = x_begin;
+  for (; x + 4 * lanes <= x_end; x += 4 * lanes) sum_four_vectors(to, row, x);
+  for (; x + lanes <= x_end; x += lanes) sum_vector(to, row, x);
+  if (x < x_end && x_end - x_begin >= lanes) { // some cells once more
+    sum_vector(to, row, x_end - lanes);
+    return;
   }
   for (; x < x_end; ++x) {
-    double sum = weights[0] * from[0][x];
-    for (int p = 1; p < row.points; ++p) sum = std::fma(weights[p], from[p][x], sum);
+    double sum = row.weights[0] * row.from[0][x];
+    for (int p = 1; p < row.points; ++p) sum = std::fma(row.weights[p], row.from[p][x], sum);
     to[x] = row.b ? std::fma(row.source, row.b[x], sum) : sum;
   }
 }
