@@ -281,7 +281,8 @@ TEST_P(GpuCountersOfProducts, AreReadOncePerRowAndLeaveResultsAlone) {
     EXPECT_EQ(row.calls_max, 4) << row.kernel;
     EXPECT_GT(row.counts.l2_bytes, 0.5 * row.counted_bytes) << row.event << " " << row.kernel;
     EXPECT_GE(tcbound::measured_flops_ratio(row), 0.49) << row.event << " " << row.kernel; // products alone are half
-    EXPECT_LE(tcbound::measured_flops_ratio(row), 4.0) << row.event << " " << row.kernel;
+    const double rho = row.mma.empty() ? 1.0 : 8.0; // of a matrix instruction's 8 results in a row one is kept
+    EXPECT_LE(tcbound::measured_flops_ratio(row), rho * 4.0) << row.event << " " << row.kernel;
     EXPECT_EQ(row.counts.mma_instructions > 0, !row.mma.empty()) << row.kernel;
   }
 }
