@@ -305,8 +305,9 @@ TEST_F(GpuStencilRelaxation, values_that_are_no_numbers_spread_as_by_definition)
 
 TEST_F(GpuStencilRelaxation, many_strips_and_segments_agree_with_the_plain_kernel) {
   for (const Shape &shape : stencil::shapes()) {
-    const Problem p = shape.dimensions == 2 ? random_problem(shape, {4099, 3001, 1}, shape.radius, 8)
-                                            : random_problem(shape, {260, 201, 190}, 0, 8);
+    if (sweeper("cuda_core").relaxation_depths(shape).empty()) continue;
+    const Problem p = shape.dimensions == 2 ? random_problem(shape, {2051, 1501, 1}, shape.radius, 8)
+                                            : random_problem(shape, {131, 101, 190}, 0, 8);
     const Cells   cells = random_cells(p.grid.size(), 9), b = random_cells(p.grid.size(), 10);
     SCOPED_TRACE(name_of(p));
     for (const int depth : sweeper("cuda_core").relaxation_depths(shape))

@@ -36,8 +36,9 @@ template <> inline Weights3d points_of<Weights3d>(const Shape &shape, const std:
   return w;
 }
 
-// Which of the cells at hand may keep their values.
-enum class EdgeOfTile { none, lines_and_columns, planes };
+// Which of the cells at hand may keep their values. outside: none do, but some lie outside the array and are 0 in every step, which
+// takes a select for each cell and step where the others take one for each of its sums.
+enum class EdgeOfTile { none, lines_and_columns, planes, outside };
 
 // Which of the points within R count.
 enum class Kind { star, box, plane_and_corners, faces_and_edges };
@@ -135,17 +136,20 @@ __device__ __forceinline__ void advance_line(double (&sums)[2 * P::R][P::lines][
                                              const double (&b)[P::W], unsigned fixed_cells, int plane, int ring, int last) {
   constexpr int R = P::R, dz = R - 1 - k;
   if constexpr (k < 2 * R) {
-    const bool fixed_plane = edge == EdgeOfTile::planes && (plane + k + 1 < ring || plane + k + 1 > last);
+    constexpr bool by_plane = edge == EdgeOfTile::planes || edge == EdgeOfTile::outside;
+    constexpr bool passes = edge != EdgeOfTile::none && edge != EdgeOfTile::outside; // through all sums
+    const bool     fixed_plane = by_plane && (plane + k + 1 < ring || plane + k + 1 > last);
 #pragma unroll
     for (int i = 0; i < P::W; ++i) {
       double old = 0.0;
       if constexpr (k + 1 < 2 * R) old = sums[k + 1][j][i];
       double     sum = add_plane<P, dz>(old, lines, i, w.points);
       const bool fixed = edge != EdgeOfTile::none && (fixed_plane || (fixed_cells >> (j * P::W + i) & 1));
-      if (fixed) sum = dz != 0 ? old : P::relaxes ? w.sources.ring_weight * lines[R][i + R] : lines[R][i + R];
-      if constexpr (k < 0)
-        done[i] = P::relaxes ? fma(fixed ? w.sources.ring_source : w.sources.source, b[i], sum) : sum;
-      else
+      if (passes && fixed) sum = dz != 0 ? old : P::relaxes ? w.sources.ring_weight * lines[R][i + R] : lines[R][i + R];
+      if constexpr (k < 0) {
+        done[i] = P::relaxes ? fma(passes && fixed ? w.sources.ring_source : w.sources.source, b[i], sum) : sum;
+        if (edge == EdgeOfTile::outside && fixed) done[i] = 0.0;
+      } else
         sums[k][j][i] = sum;
     }
     advance_line<P, edge, k + 1>(sums, done, j, lines, w, b, fixed_cells, plane, ring, last);
@@ -345,10 +349,14 @@ __global__ void __launch_bounds__(P::threads, P::resident) advance_tiles(const T
   // Cells that keep their values need care: at the grid's sides in all planes, else in the first and the last ones.
   const int z_stop = z_end + P::margin;
   const int inner_begin = min(max(z, g.ring + P::margin), z_stop), inner_end = max(inner_begin, min(z_stop, last + 1 - R));
+  constexpr EdgeOfTile without_ring = P::relaxes ? EdgeOfTile::outside : EdgeOfTile::planes;
 #pragma unroll 1
   for (int part = 0; part < 3; ++part) {
     const int stop = part == 0 ? inner_begin : part == 1 ? inner_end : z_stop;
-    if (part != 1) {
+    if (P::relaxes && g.ring == 0 && (part != 1 || place.side)) {
+#pragma unroll 1
+      while (z < stop) turn(std::integral_constant<EdgeOfTile, without_ring>());
+    } else if (part != 1) {
 #pragma unroll 1
       while (z < stop) turn(std::integral_constant<EdgeOfTile, EdgeOfTile::planes>());
     } else if (place.side) {

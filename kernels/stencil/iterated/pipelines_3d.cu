@@ -83,7 +83,7 @@ std::vector<PassMaker> pipelines_3d(const Shape &shape) {
 std::vector<RelaxationMaker> relaxations_3d(const Shape &shape) {
   const auto is = [&](const Shape &known) { return shape.dimensions == 3 && shape.offsets == known.offsets; };
   if (is(star(3, 1)))
-    return {relaxation<1, Kind::star, 1, 4, 8, 2, 3>(), relaxation<1, Kind::star, 2, 4, 12, 1, 3>(),
+    return {relaxation<1, Kind::star, 1, 4, 8, 2, 3>(), relaxation<1, Kind::star, 2, 4, 6, 2, 3>(),
             relaxation<1, Kind::star, 3, 4, 8, 1, 3>()};
   if (is(box(3, 1))) return {relaxation<1, Kind::box, 1, 4, 8, 1, 4>(), relaxation<1, Kind::box, 2, 4, 8, 1, 3>()};
   return {};
