@@ -13,8 +13,8 @@
 //
 // A zero of a band times what is not finite is NaN: infinities and NaN spread to all 8 results of a window that holds them.
 
-#include "../../cuda/mma.h"
 #include "../iterated/strips.h"
+#include "arithmetic.h"
 
 namespace tcbound::stencil {
 
@@ -25,40 +25,6 @@ constexpr int half_width(Outline outline, int R, int dy) {
   if (outline == Outline::box || dy == 0) return R;
   return outline == Outline::star ? 0 : R - (dy < 0 ? -dy : dy);
 }
-
-// How results are computed: one instruction shape, or multiply-adds.
-enum class Arithmetic { multiply_add, m8n8k4, m16n8k4, m16n8k8, m16n8k16 };
-
-namespace banded {
-
-// sums += the window's steps [first, stop) of 4 columns times the band. In a[2 i + h] of step i rows g + 8 h.
-template <Arithmetic arithmetic, int first, int stop>
-__device__ __forceinline__ void multiply(double (&sums)[4], const double (&a)[8], const double (&b)[4]) {
-  if constexpr (first < stop) {
-    if constexpr (arithmetic == Arithmetic::m16n8k16 && stop - first == 4) {
-      mma_m16n8k16(sums, a, b);
-      return;
-    }
-    if constexpr ((arithmetic == Arithmetic::m16n8k16 || arithmetic == Arithmetic::m16n8k8) && stop - first >= 2) {
-      const double two_a[4] = {a[2 * first], a[2 * first + 1], a[2 * first + 2], a[2 * first + 3]};
-      const double two_b[2] = {b[first], b[first + 1]};
-      mma_m16n8k8(sums, two_a, two_b);
-      multiply<arithmetic, first + 2, stop>(sums, a, b);
-    } else if constexpr (arithmetic == Arithmetic::m8n8k4) {
-      double upper[2] = {sums[0], sums[1]}, lower[2] = {sums[2], sums[3]};
-      mma_m8n8k4(upper, a[2 * first], b[first]);
-      mma_m8n8k4(lower, a[2 * first + 1], b[first]);
-      sums[0] = upper[0], sums[1] = upper[1], sums[2] = lower[0], sums[3] = lower[1];
-      multiply<arithmetic, first + 1, stop>(sums, a, b);
-    } else {
-      const double one_a[2] = {a[2 * first], a[2 * first + 1]};
-      mma_m16n8k4(sums, one_a, b[first]);
-      multiply<arithmetic, first + 1, stop>(sums, a, b);
-    }
-  }
-}
-
-} // namespace banded
 
 template <Arithmetic arithmetic_, Outline outline_, int R_, int resident_, int ahead_ = 8> struct Banded2d {
   static constexpr Arithmetic arithmetic = arithmetic_;
@@ -142,7 +108,7 @@ template <Arithmetic arithmetic_, Outline outline_, int R_, int resident_, int a
 #pragma unroll
         for (int dx = -half; dx <= half; ++dx) sums[j] = fma(w.at[dy + R][dx + R], x.near[j / 2][4 + j % 2 + dx], sums[j]);
     } else {
-      banded::multiply<arithmetic, first_step(dy), stop_step(dy)>(sums, x.a, state.bands[dy + R]);
+      banded::multiply<arithmetic, first_step(dy), stop_step(dy), 4>(sums, x.a, state.bands[dy + R]);
     }
   }
 

@@ -1,10 +1,11 @@
 #pragma once
 
-// Passes of banded_2d.h, one step of a wide stencil or several of a narrow one, composed. For .cu files only.
+// Passes of banded_2d.h and banded_3d.h: one step of a wide stencil or several of a narrow one, composed. For .cu files only.
 
 #include "banded_2d.h"
 #include "compose.h"
 #include "frame.h"
+#include "passes_3d.h"
 
 namespace tcbound::stencil {
 
@@ -43,7 +44,8 @@ private:
 
 // Passes of that arithmetic for a shape; none if it is no shape that they know.
 template <Arithmetic arithmetic> std::vector<PassMaker> banded_passes(const Shape &shape) {
-  const auto is = [&](const Shape &known) { return shape.dimensions == 2 && shape.offsets == known.offsets; };
+  if (shape.dimensions == 3) return banded_passes_3d<arithmetic>(shape);
+  const auto is = [&](const Shape &known) { return shape.offsets == known.offsets; };
   const auto single = [](auto *engine) {
     using P = std::remove_pointer_t<decltype(engine)>;
     return PassMaker{1, [](Executor &executor, const Problem &p) { return std::make_unique<BandedPass<P>>(executor, p, 1); }};

@@ -15,33 +15,12 @@
 #include <cuda_runtime.h>
 
 #include "../../cuda/cell_copy.h"
-#include "iterated.h"
+#include "points_3d.h"
 
 namespace tcbound::stencil {
 
-struct Weights3d {
-  double at[5][5][5]; // [dz + R][dy + R][dx + R]
-};
-
 // Which of the cells at hand may keep their values.
 enum class EdgeOfTile { none, lines_and_columns, planes };
-
-// Which of the points within R count.
-enum class Kind { star, box, plane_and_corners, faces_and_edges };
-
-constexpr bool has_point(Kind kind, int dz, int dy, int dx) {
-  const int directions = (dx != 0) + (dy != 0) + (dz != 0);
-  switch (kind) {
-  case Kind::star:
-    return directions <= 1;
-  case Kind::box:
-    return true;
-  case Kind::plane_and_corners:
-    return dz == 0 || (dy != 0 && dx != 0);
-  default:
-    return directions <= 2;
-  }
-}
 
 // A block takes `planes_each` planes of a tile's column. Blocks that follow each other are neighbours, which find in L2 what both
 // read.

@@ -6,19 +6,10 @@
 namespace tcbound::stencil {
 namespace {
 
-Weights3d weights_of(const Problem &problem) {
-  Weights3d w = {};
-  const int r = problem.shape.radius;
-  for (int p = 0; p < problem.shape.points(); ++p) {
-    const auto &o = problem.shape.offsets[p];
-    w.at[o[2] + r][o[1] + r][o[0] + r] = problem.weights[p];
-  }
-  return w;
-}
-
 template <class P> class Pass3d final : public Pass {
 public:
-  explicit Pass3d(const Problem &problem) : plan_(plan_tiles<P>(problem.grid)), weights_(weights_of(problem)) {
+  explicit Pass3d(const Problem &problem)
+    : plan_(plan_tiles<P>(problem.grid)), weights_(weights_3d(problem.shape, problem.weights)) {
     TCBOUND_CUDA(cudaFuncSetAttribute(advance_tiles<P>, cudaFuncAttributeMaxDynamicSharedMemorySize, P::shared_bytes));
     TCBOUND_CUDA(cudaFuncSetAttribute(advance_tiles<P>, cudaFuncAttributePreferredSharedMemoryCarveout, 100));
   }
