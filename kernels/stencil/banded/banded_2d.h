@@ -116,17 +116,21 @@ template <Arithmetic arithmetic_, Outline outline_, int R_, int warps_, int resi
     __device__ __forceinline__ double own(int j) const { return twin ? near[j / 2][4 + j % 2] : a[2 * (j % 2) + j / 2]; }
   };
 
+  // The first row makes new sums: by multiply-adds they have the bits of plain steps, signs of zeros included.
   template <int dy>
   __device__ static __forceinline__ void add_row(double (&sums)[4], const Operands &x, const State &state, const Weights2d &w) {
     if constexpr (only_centre(dy)) {
 #pragma unroll
-      for (int j = 0; j < 4; ++j) sums[j] = fma(w.at[dy + R][R], x.own(j), sums[j]);
+      for (int j = 0; j < 4; ++j) sums[j] = dy == -R ? w.at[0][R] * x.own(j) : fma(w.at[dy + R][R], x.own(j), sums[j]);
     } else if constexpr (twin) {
       constexpr int half = half_width(outline, R, dy);
 #pragma unroll
       for (int j = 0; j < 4; ++j)
 #pragma unroll
-        for (int dx = -half; dx <= half; ++dx) sums[j] = fma(w.at[dy + R][dx + R], x.near[j / 2][4 + j % 2 + dx], sums[j]);
+        for (int dx = -half; dx <= half; ++dx) {
+          const double weight = w.at[dy + R][dx + R], value = x.near[j / 2][4 + j % 2 + dx];
+          sums[j] = dy == -R && dx == -half ? weight * value : fma(weight, value, sums[j]);
+        }
     } else {
       banded::multiply<arithmetic, 0, steps_of(dy), steps>(sums, x.a, state.bands[dy + R]);
     }

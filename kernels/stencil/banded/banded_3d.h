@@ -153,20 +153,31 @@ struct Banded3d {
     }
   };
 
+  // The first plane makes new sums: by multiply-adds they have the bits of plain steps, signs of zeros included.
   template <int dz>
   __device__ static __forceinline__ void add_plane(double (&sums)[4], const Operands &x, const State &state,
                                                    const Weights3d &w) {
     if constexpr (only_centre(dz)) {
 #pragma unroll
-      for (int j = 0; j < 4; ++j) sums[j] = fma(w.at[dz + R][R][R], x.own(R + j % 2, j / 2), sums[j]);
+      for (int j = 0; j < 4; ++j) {
+        const double own = x.own(R + j % 2, j / 2);
+        sums[j] = dz == -R ? w.at[0][R][R] * own : fma(w.at[dz + R][R][R], own, sums[j]);
+      }
     } else if constexpr (twin) {
+      bool first = dz == -R;
 #pragma unroll
       for (int dy = -R; dy <= R; ++dy)
 #pragma unroll
         for (int dx = -R; dx <= R; ++dx)
-          if (has_point(kind, dz, dy, dx))
+          if (has_point(kind, dz, dy, dx)) {
+            const double weight = w.at[dz + R][dy + R][dx + R];
 #pragma unroll
-            for (int j = 0; j < 4; ++j) sums[j] = fma(w.at[dz + R][dy + R][dx + R], x.at(R + j % 2 + dy, dx, j / 2), sums[j]);
+            for (int j = 0; j < 4; ++j) {
+              const double value = x.at(R + j % 2 + dy, dx, j / 2);
+              sums[j] = first ? weight * value : fma(weight, value, sums[j]);
+            }
+            first = false;
+          }
     } else {
       banded::multiply<arithmetic, first_step(dz), stop_step(dz), steps>(sums, x.a, state.band[dz + matrices]);
     }

@@ -14,20 +14,25 @@ namespace tcbound::stencil {
 
 constexpr int side_threads = 128;
 
-// A cell after one step; 0 outside the array.
+// A cell after one step; 0 outside the array. Loads do not wait for conditions: `safe` is the address of any cell.
 template <int points>
-__device__ __forceinline__ double after_a_step(const double *__restrict__ in, const PlainStencil &s, int x, int y, int z) {
+__device__ __forceinline__ double after_a_step(const double *__restrict__ in, const PlainStencil &s, int x, int y, int z,
+                                               std::int64_t safe) {
   const int  nx = s.extent[0], ny = s.extent[1], nz = s.extent[2];
   const auto exists = [&](int i, int j, int k) { return i >= 0 && i < nx && j >= 0 && j < ny && k >= 0 && k < nz; };
-  if (!exists(x, y, z)) return 0.0;
+  const auto value = [&](std::int64_t cell, bool there) {
+    const double found = in[there ? cell : safe];
+    return there ? found : 0.0;
+  };
   const std::int64_t cell = (static_cast<std::int64_t>(z) * ny + y) * nx + x;
-  if (x < s.ring || x >= nx - s.ring || y < s.ring || y >= ny - s.ring || z < s.ring || z >= nz - s.ring) return in[cell];
-  double sum = 0.0;
+  const bool         fixed = x < s.ring || x >= nx - s.ring || y < s.ring || y >= ny - s.ring || z < s.ring || z >= nz - s.ring;
+  const double       own = value(cell, exists(x, y, z));
+  double             sum = 0.0;
 #pragma unroll
   for (int p = 0; p < points; ++p)
-    if (exists(x + s.offset[p][0], y + s.offset[p][1], z + s.offset[p][2]))
-      sum = fma(s.weight[p], in[cell + s.distance[p]], sum);
-  return sum;
+    sum =
+      fma(s.weight[p], value(cell + s.distance[p], exists(x + s.offset[p][0], y + s.offset[p][1], z + s.offset[p][2])), sum);
+  return exists(x, y, z) && !fixed ? sum : own;
 }
 
 // Of the box of cells that change the six sides, two for each direction: a block has a piece of 128 cells along y for those of x, else
@@ -46,11 +51,13 @@ __global__ void __launch_bounds__(side_threads)
                           : direction == 1 ? far
                                            : line),
               z = ring + (direction == 2 ? far : line);
-    double sum = 0.0;
+    const std::int64_t cell = (static_cast<std::int64_t>(z) * s.extent[1] + y) * s.extent[0] + x;
+    double             sum = 0.0;
 #pragma unroll
     for (int p = 0; p < points; ++p)
-      sum = fma(s.weight[p], after_a_step<points>(in, s, x + s.offset[p][0], y + s.offset[p][1], z + s.offset[p][2]), sum);
-    out[(static_cast<std::int64_t>(z) * s.extent[1] + y) * s.extent[0] + x] = sum;
+      sum =
+        fma(s.weight[p], after_a_step<points>(in, s, x + s.offset[p][0], y + s.offset[p][1], z + s.offset[p][2], cell), sum);
+    out[cell] = sum;
   }
 }
 

@@ -177,8 +177,7 @@ __global__ void __launch_bounds__(P::threads, P::resident)
 #pragma unroll
         for (int j = 0; j < results; ++j)
           if (written >> j & 1)
-            __stcs(to + static_cast<std::int64_t>(P::line_of(j)) * g.nx + (P::column_of(lane, j) - P::column_of(lane, 0)),
-                   done[j]);
+            to[static_cast<std::int64_t>(P::line_of(j)) * g.nx + (P::column_of(lane, j) - P::column_of(lane, 0))] = done[j];
       }
       plane_out += plane_cells;
       to += plane_cells;

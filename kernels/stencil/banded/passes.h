@@ -28,7 +28,7 @@ public:
   }
 
   int  depth() const override { return depth_; }
-  bool same_bits() const override { return false; }
+  bool same_bits() const override { return P::twin && depth_ == 1; }
 
   // Tiles hang over the sides, blocks take planes before and after their own, and zeros in the bands are issued too.
   double redundancy() const override {
@@ -92,12 +92,13 @@ template <class P, int points, int T> PassMaker composed_steps() {
 // multiprocessor, rows or planes on their way.
 template <Arithmetic arithmetic> std::vector<PassMaker> banded_passes(const Shape &shape) {
   const auto is = [&](const Shape &known) { return shape.dimensions == known.dimensions && shape.offsets == known.offsets; };
-  using Box3 = Banded2d<arithmetic, Outline::box, 3, 4, 3, 4>;
+  constexpr bool short_steps = arithmetic == Arithmetic::m16n8k4 || arithmetic == Arithmetic::m16n8k8; // take more registers
+  using Box3 = Banded2d<arithmetic, Outline::box, 3, 2, short_steps ? 4 : 6, 4>;
   if (is(box(2, 3))) return {single_step<Box3>()};
   // Of shapes between the least and the most, for which only the instruction matters, one stencil is enough.
-  if constexpr (arithmetic != Arithmetic::m16n8k4 && arithmetic != Arithmetic::m16n8k8) {
-    using Star1 = Banded2d<arithmetic, Outline::star, 1, 4, 8, 3>;
-    using Diamond3 = Banded2d<arithmetic, Outline::diamond, 3, 4, 3, 4>;
+  if constexpr (!short_steps) {
+    using Star1 = Banded2d<arithmetic, Outline::star, 1, 4, 6, 4>;
+    using Diamond3 = Banded2d<arithmetic, Outline::diamond, 3, 2, 6, 4>;
     if (is(star(2, 1))) return {single_step<Star1>(), composed_steps<Diamond3, 5, 3>()};
     if (is(box(2, 1))) return {single_step<Banded2d<arithmetic, Outline::box, 1, 4, 6, 3>>(), composed_steps<Box3, 9, 3>()};
     if (is(star(2, 2))) return {single_step<Banded2d<arithmetic, Outline::star, 2, 4, 6, 3>>()};
