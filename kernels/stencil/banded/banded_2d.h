@@ -28,16 +28,17 @@ constexpr int half_width(Outline outline, int R, int dy) {
   return outline == Outline::star ? 0 : R - (dy < 0 ? -dy : dy);
 }
 
-// warps, resident: of a block; blocks of a multiprocessor. ahead: rows on their way while one is computed.
-template <Arithmetic arithmetic_, Outline outline_, int R_, int warps_, int resident_, int ahead_> struct Banded2d {
+// As march.h says.
+template <Arithmetic arithmetic_, Outline outline_, int R_, int warps_, int resident_, int ahead_, int best_planes_>
+struct Banded2d {
   using Weights = Weights2d;
 
   static constexpr Arithmetic arithmetic = arithmetic_;
   static constexpr Outline    outline = outline_;
   static constexpr bool       twin = arithmetic == Arithmetic::multiply_add;
   static constexpr int        R = R_, warps = warps_, resident = resident_, ahead = ahead_, threads = 32 * warps;
-  static constexpr int        columns = 128 * warps, lines = 1, reach_y = 0, results = 4, scratch = 128, best_planes = 16;
-  static constexpr int        beside = 8, pitch = columns + beside;
+  static constexpr int columns = 128 * warps, lines = 1, reach_y = 0, results = 4, scratch = 128, best_planes = best_planes_;
+  static constexpr int beside = 8, pitch = columns + beside;
 
   // Tiles begin at even columns, so that pairs of cells lie at multiples of 16 bytes.
   static constexpr int first_column(int ring) { return ring - ring % 2; }

@@ -20,20 +20,19 @@
 
 namespace tcbound::stencil {
 
-// across, down: warps of a block in x and in y; stack: windows of a warp in y; resident: blocks of a multiprocessor; ahead: planes on
-// their way while one is computed.
-template <Arithmetic arithmetic_, Kind kind_, int R_, int down_, int resident_, int ahead_, int across_ = 1, int stack_ = 1>
+// across, down: warps of a block in x and in y. The rest as march.h says.
+template <Arithmetic arithmetic_, Kind kind_, int R_, int across_, int down_, int resident_, int ahead_, int best_planes_>
 struct Banded3d {
   using Weights = Weights3d;
 
   static constexpr Arithmetic arithmetic = arithmetic_;
   static constexpr Kind       kind = kind_;
-  static constexpr int        R = R_, across = across_, down = down_, stack = stack_, resident = resident_, ahead = ahead_;
+  static constexpr int        R = R_, across = across_, down = down_, resident = resident_, ahead = ahead_;
   static constexpr bool twin = arithmetic == Arithmetic::multiply_add, wide = kind != Kind::star && kind != Kind::octahedron,
                         octahedron = kind == Kind::octahedron;
-  static constexpr int threads = 32 * across * down, columns = 64 * across, lines = 2 * stack * down;
+  static constexpr int threads = 32 * across * down, columns = 64 * across, lines = 2 * down;
 
-  static constexpr int reach_y = R, warps = across * down, results = 4 * stack, scratch = 0, best_planes = 8;
+  static constexpr int reach_y = R, warps = across * down, results = 4, scratch = 0, best_planes = best_planes_;
 
   static_assert(R == 1 || (R == 2 && !wide));
 
@@ -44,10 +43,10 @@ struct Banded3d {
   static constexpr int first_column(int ring) { return ring; }
   static constexpr int lead(int ring) { return R + (R + ring) % 2; }
 
-  __device__ static __forceinline__ int window_line(int warp) { return 2 * stack * (warp / across); }
+  __device__ static __forceinline__ int window_line(int warp) { return 2 * (warp / across); }
   __device__ static __forceinline__ int window_column(int warp) { return 64 * (warp % across); }
-  __device__ static __forceinline__ int column_of(int lane, int j) { return lane + 32 * (j / 2 % 2); }
-  __device__ static __forceinline__ int line_of(int j) { return 2 * (j / 4) + j % 2; }
+  __device__ static __forceinline__ int column_of(int lane, int j) { return lane + 32 * (j / 2); }
+  __device__ static __forceinline__ int line_of(int j) { return j % 2; }
 
   // A window's positions, four a step, one for each lane of a group: lines of the result's columns, then sides. The planes beside
   // the middle one need some of them only; in an octahedron all but the first three: two sides, the first and the last line.
@@ -93,16 +92,14 @@ struct Banded3d {
   }
 
   struct State {
-    double sums[stack][2 * R][4]; // [2 h + line]: column lane + 32 h
+    double sums[2 * R][4]; // [2 h + line]: column lane + 32 h
     double band[twin ? 1 : 2 * matrices + 1][steps];
 
     __device__ __forceinline__ State(const Weights3d &w, int lane) {
 #pragma unroll
-      for (int s = 0; s < stack; ++s)
+      for (int k = 0; k < 2 * R; ++k)
 #pragma unroll
-        for (int k = 0; k < 2 * R; ++k)
-#pragma unroll
-          for (int j = 0; j < 4; ++j) sums[s][k][j] = 0.0;
+        for (int j = 0; j < 4; ++j) sums[k][j] = 0.0;
       if constexpr (!twin) {
         const int n = lane / 4;
 #pragma unroll
@@ -185,13 +182,12 @@ struct Banded3d {
 
   // A plane enters; the one R before it is done.
   template <int k>
-  __device__ static __forceinline__ void advance(double (&rows)[2 * R][4], double (&done)[4], const Operands &x,
-                                                 const State &state, const Weights3d &w) {
+  __device__ static __forceinline__ void advance(State &state, double (&done)[4], const Operands &x, const Weights3d &w) {
     if constexpr (k < 2 * R) {
       double sums[4] = {0.0, 0.0, 0.0, 0.0};
       if constexpr (k + 1 < 2 * R) {
 #pragma unroll
-        for (int j = 0; j < 4; ++j) sums[j] = rows[k + 1][j];
+        for (int j = 0; j < 4; ++j) sums[j] = state.sums[k + 1][j];
       }
       add_plane<R - 1 - k>(sums, x, state, w);
 #pragma unroll
@@ -199,23 +195,16 @@ struct Banded3d {
         if constexpr (k < 0)
           done[j] = sums[j];
         else
-          rows[k][j] = sums[j];
+          state.sums[k][j] = sums[j];
       }
-      advance<k + 1>(rows, done, x, state, w);
+      advance<k + 1>(state, done, x, w);
     }
   }
 
   // Windows begin R columns and lines before their results.
-  __device__ static __forceinline__ void compute(State &state, double (&done)[results], const double *cells, const Weights3d &w,
+  __device__ static __forceinline__ void compute(State &state, double (&done)[4], const double *cells, const Weights3d &w,
                                                  int lane) {
-#pragma unroll
-    for (int s = 0; s < stack; ++s) {
-      double         four[4];
-      const Operands x(cells - R + 2 * s * pitch, lane);
-      advance<-1>(state.sums[s], four, x, state, w);
-#pragma unroll
-      for (int j = 0; j < 4; ++j) done[4 * s + j] = four[j];
-    }
+    advance<-1>(state, done, Operands(cells - R, lane), w);
   }
 
   __device__ static __forceinline__ void arrange(double (&)[results], double *, int) {}

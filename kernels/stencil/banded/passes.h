@@ -88,29 +88,29 @@ template <class P, int points, int T> PassMaker composed_steps() {
   return {T, [](Executor &executor, const Problem &p) { return std::make_unique<ComposedPass<P, points, T>>(executor, p); }};
 }
 
-// Passes of that arithmetic for a shape; none if it is no shape that they know. After the radius: warps of a block, blocks of a
-// multiprocessor, rows or planes on their way.
+// Passes of that arithmetic for a shape; none if it is no shape that they know. After the radius: warps of a block (in 3D in x and in
+// y), blocks of a multiprocessor, rows or planes on their way, and of a march: those that took the least time on an H200.
 template <Arithmetic arithmetic> std::vector<PassMaker> banded_passes(const Shape &shape) {
-  const auto is = [&](const Shape &known) { return shape.dimensions == known.dimensions && shape.offsets == known.offsets; };
   constexpr bool short_steps = arithmetic == Arithmetic::m16n8k4 || arithmetic == Arithmetic::m16n8k8; // take more registers
-  using Box3 = Banded2d<arithmetic, Outline::box, 3, 2, short_steps ? 4 : 6, 4>;
+  const auto is = [&](const Shape &known) { return shape.dimensions == known.dimensions && shape.offsets == known.offsets; };
+  using Box3 = Banded2d<arithmetic, Outline::box, 3, 1, short_steps ? 8 : 12, 4, 64>;
   if (is(box(2, 3))) return {single_step<Box3>()};
   // Of shapes between the least and the most, for which only the instruction matters, one stencil is enough.
   if constexpr (!short_steps) {
-    using Star1 = Banded2d<arithmetic, Outline::star, 1, 4, 6, 4>;
-    using Diamond3 = Banded2d<arithmetic, Outline::diamond, 3, 2, 6, 4>;
+    using Star1 = Banded2d<arithmetic, Outline::star, 1, 4, 6, 4, 4>;
+    using Diamond3 = Banded2d<arithmetic, Outline::diamond, 3, 4, 3, 4, 64>;
     if (is(star(2, 1))) return {single_step<Star1>(), composed_steps<Diamond3, 5, 3>()};
-    if (is(box(2, 1))) return {single_step<Banded2d<arithmetic, Outline::box, 1, 4, 6, 3>>(), composed_steps<Box3, 9, 3>()};
-    if (is(star(2, 2))) return {single_step<Banded2d<arithmetic, Outline::star, 2, 4, 6, 3>>()};
-    if (is(star(2, 3))) return {single_step<Banded2d<arithmetic, Outline::star, 3, 4, 4, 4>>()};
-    if (is(box(2, 2))) return {single_step<Banded2d<arithmetic, Outline::box, 2, 4, 4, 4>>()};
-    using SolidStar1 = Banded3d<arithmetic, Kind::star, 1, 8, 4, 2>;
-    using Octahedron = Banded3d<arithmetic, Kind::octahedron, 2, 6, 2, 2>;
+    if (is(box(2, 1))) return {single_step<Banded2d<arithmetic, Outline::box, 1, 4, 6, 3, 8>>(), composed_steps<Box3, 9, 3>()};
+    if (is(star(2, 2))) return {single_step<Banded2d<arithmetic, Outline::star, 2, 4, 6, 3, 24>>()};
+    if (is(star(2, 3))) return {single_step<Banded2d<arithmetic, Outline::star, 3, 4, 4, 4, 12>>()};
+    if (is(box(2, 2))) return {single_step<Banded2d<arithmetic, Outline::box, 2, 4, 4, 4, 24>>()};
+    using SolidStar1 = Banded3d<arithmetic, Kind::star, 1, 2, 4, 4, 2, 8>;
+    using Octahedron = Banded3d<arithmetic, Kind::octahedron, 2, 1, 6, 2, 2, 48>;
     if (is(star(3, 1))) return {single_step<SolidStar1>(), composed_steps<Octahedron, 7, 2>()};
-    if (is(star(3, 2))) return {single_step<Banded3d<arithmetic, Kind::star, 2, 8, 2, 3>>()};
-    if (is(box(3, 1))) return {single_step<Banded3d<arithmetic, Kind::box, 1, 8, 2, 2>>()};
-    if (is(find_shape("3d17pt"))) return {single_step<Banded3d<arithmetic, Kind::plane_and_corners, 1, 8, 2, 2>>()};
-    if (is(find_shape("poisson"))) return {single_step<Banded3d<arithmetic, Kind::faces_and_edges, 1, 8, 2, 2>>()};
+    if (is(star(3, 2))) return {single_step<Banded3d<arithmetic, Kind::star, 2, 2, 6, 2, 2, 16>>()};
+    if (is(box(3, 1))) return {single_step<Banded3d<arithmetic, Kind::box, 1, 1, 5, 4, 2, 16>>()};
+    if (is(find_shape("3d17pt"))) return {single_step<Banded3d<arithmetic, Kind::plane_and_corners, 1, 1, 5, 4, 2, 16>>()};
+    if (is(find_shape("poisson"))) return {single_step<Banded3d<arithmetic, Kind::faces_and_edges, 1, 1, 5, 4, 2, 16>>()};
   }
   return {};
 }
