@@ -1,7 +1,7 @@
 #pragma once
 
-// Device code: one warp advances a strip of columns while it walks down the rows; how, an engine P says (pipeline_2d.h and
-// ../banded/banded_2d.h). Rows are fetched ahead by asynchronous copies and leave by way of shared memory, so that a warp reads
+// Device code: one warp advances a strip of columns while it walks down the rows; how, an engine P says (pipeline_2d.h).
+// Rows are fetched ahead by asynchronous copies and leave by way of shared memory, so that a warp reads
 // and writes whole lines whatever the alignment. For .cu files only.
 //
 // An engine has W cells of a row in each lane and
