@@ -1,6 +1,6 @@
 #pragma once
 
-// Asynchronous copies of single numbers from global into shared memory by the threads that wait for them (PTX ISA: cp.async).
+// Asynchronous copies of single numbers, or of two, from global into shared memory by the threads that wait for them (PTX ISA: cp.async).
 // For .cu files only.
 
 #include <cuda_runtime.h>
@@ -10,6 +10,19 @@ namespace tcbound {
 __device__ __forceinline__ void copy_cell(double *to, const double *from) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(to))),
                "l"(__cvta_generic_to_global(from))
+               : "memory");
+}
+
+// Zeros where nothing exists; `from` must be the address of a number all the same. Pairs: at multiples of 16 bytes.
+__device__ __forceinline__ void copy_cell_or_zero(double *to, const double *from, bool exists) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(to))),
+               "l"(__cvta_generic_to_global(from)), "r"(exists ? 8 : 0)
+               : "memory");
+}
+
+__device__ __forceinline__ void copy_pair_or_zero(double *to, const double *from, bool exists) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(to))),
+               "l"(__cvta_generic_to_global(from)), "r"(exists ? 16 : 0)
                : "memory");
 }
 

@@ -229,15 +229,20 @@ TEST_F(GpuStencilIterated, cuda_cores_agree_with_the_definition) {
   expect_all(*device_, sweeper("cuda_core"), plane_sizes, solid_sizes);
 }
 
+// The same for tiles of 64 by 16 cells and segments of 8 planes, with and without a ring of 1 or 2.
+const std::vector<std::array<std::int64_t, 3>> banded_sizes = {
+  {1, 1, 1},    {2, 3, 2},     {7, 5, 9},    {4, 4, 4},    {5, 5, 5},   {33, 40, 12}, {64, 16, 8}, {65, 17, 9}, {66, 18, 10},
+  {68, 20, 12}, {130, 34, 19}, {129, 33, 3}, {128, 32, 1}, {1, 70, 33}, {3, 90, 40},  {90, 3, 7},  {0, 5, 5}};
+
 TEST_F(GpuStencilIterated, banded_twin_agrees_with_the_definition) {
-  expect_all(*device_, sweeper("cuda_core", "banded"), plane_sizes, {});
+  expect_all(*device_, sweeper("cuda_core", "banded"), plane_sizes, banded_sizes);
 }
 
 TEST_F(GpuStencilIterated, tensor_cores_agree_with_the_definition) {
   for (const MmaShapeFacts &facts : mma_shapes) {
     SCOPED_TRACE(facts.name);
     if (check_mma(device_->device(), facts.shape).empty())
-      expect_all(*device_, sweeper("tensor_core", "banded"), plane_sizes, {}, facts.shape);
+      expect_all(*device_, sweeper("tensor_core", "banded"), plane_sizes, banded_sizes, facts.shape);
     else
       EXPECT_THROW(sweeper("tensor_core", "banded")
                      .build(*device_, random_problem(stencil::find_shape("2d49pt"), {9, 9, 1}, 3, 1), {1, facts.shape}),
@@ -252,6 +257,37 @@ TEST_F(GpuStencilIterated, tensor_cores_repeat_their_results) {
   EXPECT_EQ(sweep->mma(), check_mma(device_->device(), MmaShape::m16n8k16).empty() ? "m16n8k16" : "m8n8k4");
   const Cells first = advance(*device_, *sweep, p, cells, 7);
   for (int run = 0; run < 20; ++run) expect_same_bits(p, advance(*device_, *sweep, p, cells, 7), first);
+
+  const Problem solid = random_problem(stencil::find_shape("3d7pt"), {200, 90, 70}, 1, 20);
+  const Cells   solid_cells = random_cells(solid.grid.size(), 21);
+  const auto    two = sweeper("tensor_core", "banded").build(*device_, solid, {2});
+  const Cells   once = advance(*device_, *two, solid, solid_cells, 5);
+  for (int run = 0; run < 20; ++run) expect_same_bits(solid, advance(*device_, *two, solid, solid_cells, 5), once);
+}
+
+// Lines that begin at multiples of 16 bytes are copied in pairs of cells.
+TEST_F(GpuStencilIterated, banded_passes_of_aligned_lines_agree_with_the_plain_kernel) {
+  for (const Shape &shape : stencil::shapes())
+    for (const char *backend : {"cuda_core", "tensor_core"})
+      for (const int ring : {0, shape.radius}) {
+        if (shape.dimensions == 2) continue;
+        const Problem     p = random_problem(shape, {326, 130, 100}, ring, 18);
+        const Cells       cells = random_cells(p.grid.size(), 19);
+        const std::size_t bytes = cells.size() * sizeof(double);
+        Array<double>     in(*device_, p.grid.size());
+        Array<double>     out(*device_, p.grid.size());
+        SCOPED_TRACE(std::string(backend) + ": " + name_of(p));
+        device_->copy(in.data(), MemorySpace::cuda, cells.data(), MemorySpace::host, bytes);
+        for (const int depth : sweeper(backend, "banded").depths(shape, MmaShape::m8n8k4)) {
+          Cells found(cells.size(), std::nan(""));
+          device_->copy(out.data(), MemorySpace::cuda, found.data(), MemorySpace::host, bytes);
+          const auto sweep = sweeper(backend, "banded").build(*device_, p, {depth});
+          sweep->run(*device_, in.data(), out.data(), depth);
+          device_->copy(found.data(), MemorySpace::host, out.data(), MemorySpace::cuda, bytes);
+          const Cells expected = advance(*device_, *sweeper("plain").build(*device_, p, {1}), p, cells, depth);
+          expect_result(p, *sweep, found, expected, depth);
+        }
+      }
 }
 
 TEST_F(GpuStencilIterated, many_strips_and_segments_agree_with_the_plain_kernel) {

@@ -1,20 +1,22 @@
 #pragma once
 
-// Device code of tensor_core.cu and cuda_core.cu: an engine of ../iterated/strips.h whose rows are multiplied by banded matrices.
-// For .cu files only.
+// Device code of tensor_core.cu and cuda_core.cu: an engine of march.h whose rows are multiplied by banded matrices. For .cu files
+// only.
 //
-// A row of 128 cells and what is left and right of them is read as a matrix of 16 windows, one for each 8 results:
-//   A(m, k) = row[8 m + k - shift];
-// times the banded (Toeplitz) matrix B_dy(k, n) = weight(dy, k - shift - n) it gives what row dy of the stencil adds to the
-// results 8 m + n. A row is loaded once and multiplied by all 2R + 1 matrices, which stay in registers, onto the sums of 2R + 1
-// rows. In the layout of the matrix instructions lane l owns the results 2 l, 2 l + 1 and 64 + 2 l, 64 + 2 l + 1: no result needs
-// a shuffle. The twin on CUDA cores computes the same results in the same lanes from the same buffers, by multiply-adds with the
-// weights that may differ from 0.
+// A row of 128 cells and what is left and right of them is read as a matrix of 16 windows, one for each 8 results, times a banded
+// (Toeplitz) matrix for each row of the stencil:
+//   A(m, k) = window m at position(k),  B_dy(k, n) = weight(dy, position(k) - n).
+// Positions are the window's own 8 columns, of which lane 4 g + t takes the two that it has the results of, then what lies at the
+// sides, the nearest first, so that narrow rows of the stencil need fewer of them. A row is loaded once and multiplied by all 2R + 1
+// matrices, which stay in registers, onto the sums of 2R + 1 rows. Of a row of the stencil with one point a matrix would have one
+// non-zero of 8: both kernels multiply and add there. The twin on CUDA cores computes the same results in the same lanes from the same
+// buffers, by multiply-adds with the weights that may differ from 0.
 //
 // A zero of a band times what is not finite is NaN: infinities and NaN spread to all 8 results of a window that holds them.
 
-#include "../../cuda/mma.h"
 #include "../iterated/strips.h"
+#include "arithmetic.h"
+#include "march.h"
 
 namespace tcbound::stencil {
 
@@ -26,62 +28,48 @@ constexpr int half_width(Outline outline, int R, int dy) {
   return outline == Outline::star ? 0 : R - (dy < 0 ? -dy : dy);
 }
 
-// How results are computed: one instruction shape, or multiply-adds.
-enum class Arithmetic { multiply_add, m8n8k4, m16n8k4, m16n8k8, m16n8k16 };
+// As march.h says.
+template <Arithmetic arithmetic_, Outline outline_, int R_, int warps_, int resident_, int ahead_, int best_planes_>
+struct Banded2d {
+  using Weights = Weights2d;
 
-namespace banded {
-
-// sums += the window's steps [first, stop) of 4 columns times the band. In a[2 i + h] of step i rows g + 8 h.
-template <Arithmetic arithmetic, int first, int stop>
-__device__ __forceinline__ void multiply(double (&sums)[4], const double (&a)[8], const double (&b)[4]) {
-  if constexpr (first < stop) {
-    if constexpr (arithmetic == Arithmetic::m16n8k16 && stop - first == 4) {
-      mma_m16n8k16(sums, a, b);
-      return;
-    }
-    if constexpr ((arithmetic == Arithmetic::m16n8k16 || arithmetic == Arithmetic::m16n8k8) && stop - first >= 2) {
-      const double two_a[4] = {a[2 * first], a[2 * first + 1], a[2 * first + 2], a[2 * first + 3]};
-      const double two_b[2] = {b[first], b[first + 1]};
-      mma_m16n8k8(sums, two_a, two_b);
-      multiply<arithmetic, first + 2, stop>(sums, a, b);
-    } else if constexpr (arithmetic == Arithmetic::m8n8k4) {
-      double upper[2] = {sums[0], sums[1]}, lower[2] = {sums[2], sums[3]};
-      mma_m8n8k4(upper, a[2 * first], b[first]);
-      mma_m8n8k4(lower, a[2 * first + 1], b[first]);
-      sums[0] = upper[0], sums[1] = upper[1], sums[2] = lower[0], sums[3] = lower[1];
-      multiply<arithmetic, first + 1, stop>(sums, a, b);
-    } else {
-      const double one_a[2] = {a[2 * first], a[2 * first + 1]};
-      mma_m16n8k4(sums, one_a, b[first]);
-      multiply<arithmetic, first + 1, stop>(sums, a, b);
-    }
-  }
-}
-
-} // namespace banded
-
-template <Arithmetic arithmetic_, Outline outline_, int R_, int resident_, int ahead_ = 8> struct Banded2d : AlikeSteps {
   static constexpr Arithmetic arithmetic = arithmetic_;
   static constexpr Outline    outline = outline_;
-  static constexpr int        R = R_, W = 4, resident = resident_, ahead = ahead_;
-  static constexpr int        columns = 128, margin = R, pad = 4;
-  static constexpr int        shift = outline == Outline::box ? R : 4; // with 4, rows of one point need 8 columns only
   static constexpr bool       twin = arithmetic == Arithmetic::multiply_add;
+  static constexpr int        R = R_, warps = warps_, resident = resident_, ahead = ahead_, threads = 32 * warps;
+  static constexpr int columns = 128 * warps, lines = 1, reach_y = 0, results = 4, scratch = 128, best_planes = best_planes_;
+  static constexpr int beside = 8, pitch = columns + beside;
 
-  // Columns of a window that row dy of the stencil reaches, in steps of 4.
-  static constexpr int first_step(int dy) { return (shift - half_width(outline, R, dy)) / 4; }
-  static constexpr int stop_step(int dy) { return (shift + 7 + half_width(outline, R, dy)) / 4 + 1; }
+  // Tiles begin at even columns, so that pairs of cells lie at multiples of 16 bytes.
+  static constexpr int first_column(int ring) { return ring - ring % 2; }
+  static constexpr int lead(int) { return beside / 2; }
+
+  __device__ static __forceinline__ int window_line(int) { return 0; }
+  __device__ static __forceinline__ int window_column(int warp) { return 128 * warp; }
+  __device__ static __forceinline__ int column_of(int lane, int j) { return lane + 32 * j; } // where results are stored
+  __device__ static __forceinline__ int line_of(int) { return 0; }
+
+  // Positions of a window, four a step, one for each lane of a group. At the sides: one and then two to the left, to the right, ...
+  static constexpr int  steps = 2 + (2 * R + 3) / 4;
+  static constexpr int  steps_of(int dy) { return 2 + (2 * half_width(outline, R, dy) + 3) / 4; }
+  static constexpr bool only_centre(int dy) { return half_width(outline, R, dy) == 0; }
+
+  static __host__ __device__ constexpr int distance(int step, int t) { return 1 + (4 * (step - 2) + t) / 2; } // at the sides
+  static __host__ __device__ constexpr int position(int step, int t) {
+    if (step < 2) return 2 * t + step;
+    return t % 2 == 0 ? -distance(step, t) : 7 + distance(step, t);
+  }
 
   // Multiply-adds that are issued for a result, zeros in the bands included.
   static constexpr int issued() {
     int issued = 0;
-    for (int dy = -R; dy <= R; ++dy) issued += twin ? 2 * half_width(outline, R, dy) + 1 : 4 * (stop_step(dy) - first_step(dy));
+    for (int dy = -R; dy <= R; ++dy) issued += twin || only_centre(dy) ? 2 * half_width(outline, R, dy) + 1 : 4 * steps_of(dy);
     return issued;
   }
 
   struct State {
-    double sums[2 * R][4];
-    double bands[twin ? 1 : 2 * R + 1][4]; // B_dy(4 i + t, g) of lane 4 g + t
+    double sums[2 * R][4];                     // of columns 64 h + 2 lane + (0, 1) in [2 h], [2 h + 1]
+    double bands[twin ? 1 : 2 * R + 1][steps]; // B_dy(4 i + t, g) of lane 4 g + t
 
     __device__ __forceinline__ State(const Weights2d &w, int lane) {
 #pragma unroll
@@ -92,104 +80,96 @@ template <Arithmetic arithmetic_, Outline outline_, int R_, int resident_, int a
 #pragma unroll
         for (int dy = -R; dy <= R; ++dy)
 #pragma unroll
-          for (int i = 0; i < 4; ++i) {
-            const int dx = 4 * i + lane % 4 - shift - lane / 4;
-            double    weight = 0.0;
-#pragma unroll
-            for (int known = -R; known <= R; ++known)
-              if (dx == known) weight = w.at[dy + R][known + R];
-            bands[dy + R][i] = weight;
+          for (int i = 0; i < steps; ++i) {
+            const int dx = position(i, lane % 4) - lane / 4, half = half_width(outline, R, dy);
+            bands[dy + R][i] = dx >= -half && dx <= half ? w.at[dy + R][dx + R] : 0.0;
           }
       }
     }
   };
-
-  __device__ static int own_column(int lane, int j) { return 64 * (j / 2) + 2 * lane + j % 2; }
 
   // What a lane needs of a row: its windows, or what is around its two pairs of cells.
   struct Operands {
-    double a[8];
+    double a[2 * steps]; // a[2 i + h]: step i
     double near[2][2 + 8];
 
-    __device__ __forceinline__ Operands(const double *row, int lane) {
-      if constexpr (twin) {
+    __device__ __forceinline__ Operands(const double *cells, int lane) {
 #pragma unroll
-        for (int h = 0; h < 2; ++h)
+      for (int h = 0; h < 2; ++h) {
+        const double *own_cells = cells + 64 * h + 2 * lane;
+        if constexpr (twin) {
 #pragma unroll
           for (int i = 0; i < 10; i += 2) {
-            const double2 two = *reinterpret_cast<const double2 *>(row + 64 * h + 2 * lane - 4 + i);
+            const double2 two = *reinterpret_cast<const double2 *>(own_cells - 4 + i);
             near[h][i] = two.x;
             near[h][i + 1] = two.y;
           }
-      } else {
+        } else {
+          a[h] = own_cells[0]; // one by one: operands of matrix instructions have another order in registers
+          a[2 + h] = own_cells[1];
 #pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          const int k =
-            4 * i + lane % 4; // beyond what the stencil reaches the row may end, and a zero of the band does not help
-#pragma unroll
-          for (int h = 0; h < 2; ++h) a[2 * i + h] = k < shift + 8 + R ? row[64 * h + 8 * (lane / 4) + k - shift] : 0.0;
+          for (int i = 2; i < steps; ++i) // farther than the stencil reaches, a zero of the band does not help
+            a[2 * i + h] = distance(i, lane % 4) <= R ? cells[64 * h + lane / 4 * 8 + position(i, lane % 4)] : 0.0;
         }
       }
     }
+
+    __device__ __forceinline__ double own(int j) const { return twin ? near[j / 2][4 + j % 2] : a[2 * (j % 2) + j / 2]; }
   };
 
+  // The first row makes new sums: by multiply-adds they have the bits of plain steps, signs of zeros included.
   template <int dy>
   __device__ static __forceinline__ void add_row(double (&sums)[4], const Operands &x, const State &state, const Weights2d &w) {
-    if constexpr (twin) {
+    if constexpr (only_centre(dy)) {
+#pragma unroll
+      for (int j = 0; j < 4; ++j) sums[j] = dy == -R ? w.at[0][R] * x.own(j) : fma(w.at[dy + R][R], x.own(j), sums[j]);
+    } else if constexpr (twin) {
       constexpr int half = half_width(outline, R, dy);
 #pragma unroll
       for (int j = 0; j < 4; ++j)
 #pragma unroll
-        for (int dx = -half; dx <= half; ++dx) sums[j] = fma(w.at[dy + R][dx + R], x.near[j / 2][4 + j % 2 + dx], sums[j]);
+        for (int dx = -half; dx <= half; ++dx) {
+          const double weight = w.at[dy + R][dx + R], value = x.near[j / 2][4 + j % 2 + dx];
+          sums[j] = dy == -R && dx == -half ? weight * value : fma(weight, value, sums[j]);
+        }
     } else {
-      banded::multiply<arithmetic, first_step(dy), stop_step(dy)>(sums, x.a, state.bands[dy + R]);
+      banded::multiply<arithmetic, 0, steps_of(dy), steps>(sums, x.a, state.bands[dy + R]);
     }
   }
 
-  // As in pipeline_2d.h; own: the lane's cells of the row.
-  template <Edge edge, int k>
-  __device__ static __forceinline__ void advance_sums(State &state, double (&done)[4], const Operands &x,
-                                                      const double (&own)[4], const Weights2d &w, unsigned fixed_columns,
-                                                      int row, int ring, int last) {
-    constexpr int dy = R - 1 - k;
+  template <int k>
+  __device__ static __forceinline__ void advance(State &state, double (&done)[4], const Operands &x, const Weights2d &w) {
     if constexpr (k < 2 * R) {
-      const bool fixed_row = edge == Edge::rows_and_columns && (row + k < ring || row + k > last);
-      double     old[4] = {0.0, 0.0, 0.0, 0.0}, sums[4];
+      double sums[4] = {0.0, 0.0, 0.0, 0.0};
       if constexpr (k + 1 < 2 * R) {
 #pragma unroll
-        for (int j = 0; j < 4; ++j) old[j] = state.sums[k + 1][j];
+        for (int j = 0; j < 4; ++j) sums[j] = state.sums[k + 1][j];
       }
-#pragma unroll
-      for (int j = 0; j < 4; ++j) sums[j] = old[j];
-      add_row<dy>(sums, x, state, w);
+      add_row<R - 1 - k>(sums, x, state, w);
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
-        if (edge != Edge::none && (fixed_row || (fixed_columns >> j & 1))) sums[j] = dy == 0 ? own[j] : old[j];
         if constexpr (k < 0)
           done[j] = sums[j];
         else
           state.sums[k][j] = sums[j];
       }
-      advance_sums<edge, k + 1>(state, done, x, own, w, fixed_columns, row, ring, last);
+      advance<k + 1>(state, done, x, w);
     }
   }
 
-  template <Edge edge>
-  __device__ static __forceinline__ void advance(State &state, double (&v)[4], const double *row, const double *,
-                                                 const Weights2d &w, int lane, unsigned fixed_columns, int y, int ring,
-                                                 int last) {
-    const Operands x(row, lane);
-    double         own[4] = {0.0, 0.0, 0.0, 0.0};
-    if constexpr (edge != Edge::none) {
-#pragma unroll
-      for (int j = 0; j < 4; ++j) own[j] = row[own_column(lane, j)];
-    }
-    advance_sums<edge, -1>(state, v, x, own, w, fixed_columns, y - (R - 1), ring, last);
+  __device__ static __forceinline__ void compute(State &state, double (&done)[4], const double *cells, const Weights2d &w,
+                                                 int lane) {
+    advance<-1>(state, done, Operands(cells, lane), w);
   }
 
-  __device__ static __forceinline__ void put(double *row, int lane, const double (&v)[4]) {
+  // From pairs to whole lines of 32 cells.
+  __device__ static __forceinline__ void arrange(double (&done)[4], double *scratch, int lane) {
 #pragma unroll
-    for (int h = 0; h < 2; ++h) *reinterpret_cast<double2 *>(row + 64 * h + 2 * lane) = make_double2(v[2 * h], v[2 * h + 1]);
+    for (int h = 0; h < 2; ++h)
+      *reinterpret_cast<double2 *>(scratch + 64 * h + 2 * lane) = make_double2(done[2 * h], done[2 * h + 1]);
+    __syncwarp();
+#pragma unroll
+    for (int j = 0; j < 4; ++j) done[j] = scratch[lane + 32 * j];
   }
 };
 

@@ -5,6 +5,7 @@
 #include <limits>
 #include <memory>
 
+#include "../march_length.h"
 #include "cuda/error.h"
 #include "cuda_core_tuning.h"
 #include "format.h"
@@ -54,30 +55,6 @@ public:
                       DeviceBox area) = 0;
 };
 
-/*
-  How many planes a block marches through. Short marches in many waves keep neighbouring blocks close to each other, so that what
-  they share is still in the L2 (H200: 8 planes in 3D, 16 lines in 2D; on grids that fill the device a few times over a third less
-  time than one wave of long marches). Small grids are cut so that blocks fill whole waves, and few planes are read by two.
-*/
-int choose_planes(std::int64_t tiles, int planes, int reach, int resident, int best_planes) {
-  if (tiles * divide_up(planes, best_planes) >= 3 * static_cast<std::int64_t>(resident)) return best_planes;
-  int    best = planes;
-  double best_cost = 1e300;
-  for (int chunks = 1; chunks <= planes; ++chunks) {
-    const int    length = static_cast<int>(divide_up(planes, chunks));
-    const double waves = static_cast<double>(divide_up(tiles * chunks, resident));
-    // Blocks that share a multiprocessor with fewer others are faster, but not by as much as there are fewer.
-    const double full = static_cast<double>(tiles) * chunks / resident;
-    const double cost = (0.5 * waves + 0.5 * std::max(full, 0.5)) * (length + 2 * reach);
-    if (cost < best_cost) {
-      best_cost = cost;
-      best = length;
-    }
-    if (length <= 4) break;
-  }
-  return best;
-}
-
 template <class M> class MarcherOf final : public Marcher {
 public:
   MarcherOf(Executor &executor, const Stencil &stencil, const CudaCoreChoices &choices) : planes_(choices.planes) {
@@ -102,7 +79,7 @@ public:
     plan.tiles[1] = static_cast<int>(divide_up(area.end[1] - area.begin[1], M::rows));
     const int          planes = area.end[2] - area.begin[2];
     const std::int64_t tiles = static_cast<std::int64_t>(plan.tiles[0]) * plan.tiles[1];
-    plan.planes = planes_ > 0 ? planes_ : choose_planes(tiles, planes, M::reach, resident_, M::dimensions == 3 ? 8 : 16);
+    plan.planes = planes_ > 0 ? planes_ : march_length(tiles, planes, M::reach, resident_, M::dimensions == 3 ? 8 : 16);
     plan.chunks = static_cast<int>(divide_up(planes, plan.planes));
     march_kernel<M><<<static_cast<unsigned>(tiles * plan.chunks), M::threads, M::shared_bytes, stream>>>(
       grid, coefficients_, p, exceptions, area, plan);

@@ -1,4 +1,4 @@
-// Sweeps on CUDA cores: pipelines of T steps in registers (pipeline_2d.h, pipeline_3d.h).
+// Sweeps on CUDA cores: pipelines of T steps in registers (pipeline_2d.h, pipeline_3d.h); one step by a march (../banded/march.h).
 #include "cuda/error.h"
 #include "pass.h"
 
@@ -18,7 +18,9 @@ public:
 
 protected:
   std::vector<PassMaker> makers(const Shape &shape, MmaShape) const override {
-    return shape.dimensions == 2 ? pipelines_2d(shape) : pipelines_3d(shape);
+    std::vector<PassMaker> all = marches(shape), deeper = shape.dimensions == 2 ? pipelines_2d(shape) : pipelines_3d(shape);
+    all.insert(all.end(), deeper.begin(), deeper.end());
+    return all;
   }
   std::vector<RelaxationMaker> relaxation_makers(const Shape &shape) const override {
     return shape.dimensions == 2 ? relaxations_2d(shape) : relaxations_3d(shape);

@@ -18,44 +18,13 @@
 #include <cuda_runtime.h>
 
 #include "../../cuda/cell_copy.h"
-#include "steps.h"
+#include "points_3d.h"
 
 namespace tcbound::stencil {
-
-struct Weights3d {
-  double at[5][5][5]; // [dz + R][dy + R][dx + R]
-};
-
-template <> inline Weights3d points_of<Weights3d>(const Shape &shape, const std::vector<double> &weights) {
-  Weights3d w = {};
-  const int r = shape.radius;
-  for (int p = 0; p < shape.points(); ++p) {
-    const auto &o = shape.offsets[p];
-    w.at[o[2] + r][o[1] + r][o[0] + r] = weights[p];
-  }
-  return w;
-}
 
 // Which of the cells at hand may keep their values. outside: none do, but some lie outside the array and are 0 in every step, which
 // takes a select for each cell and step where the others take one for each of its sums.
 enum class EdgeOfTile { none, lines_and_columns, planes, outside };
-
-// Which of the points within R count.
-enum class Kind { star, box, plane_and_corners, faces_and_edges };
-
-constexpr bool has_point(Kind kind, int dz, int dy, int dx) {
-  const int directions = (dx != 0) + (dy != 0) + (dz != 0);
-  switch (kind) {
-  case Kind::star:
-    return directions <= 1;
-  case Kind::box:
-    return true;
-  case Kind::plane_and_corners:
-    return dz == 0 || (dy != 0 && dx != 0);
-  default:
-    return directions <= 2;
-  }
-}
 
 // A block takes `planes_each` planes of a tile's column. Blocks that follow each other are neighbours, which find in L2 what both
 // read.

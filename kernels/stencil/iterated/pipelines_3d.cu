@@ -68,15 +68,11 @@ template <int R, Kind kind, int T, int lines, int warps, int resident, int ahead
 
 std::vector<PassMaker> pipelines_3d(const Shape &shape) {
   const auto is = [&](const Shape &known) { return shape.dimensions == 3 && shape.offsets == known.offsets; };
-  if (is(star(3, 1)))
-    return {maker<1, Kind::star, 1, 4, 8, 2>(), maker<1, Kind::star, 2, 4, 12, 1>(), maker<1, Kind::star, 3, 4, 8, 1>()};
-  if (is(star(3, 2))) return {maker<2, Kind::star, 1, 4, 8, 1>(), maker<2, Kind::star, 2, 4, 8, 1>()};
-  if (is(box(3, 1)))
-    return {maker<1, Kind::box, 1, 4, 12, 1>(), maker<1, Kind::box, 2, 4, 8, 1>(), maker<1, Kind::box, 3, 4, 8, 1>()};
-  if (is(find_shape("3d17pt")))
-    return {maker<1, Kind::plane_and_corners, 1, 4, 12, 1>(), maker<1, Kind::plane_and_corners, 2, 4, 8, 1>()};
-  if (is(find_shape("poisson")))
-    return {maker<1, Kind::faces_and_edges, 1, 4, 12, 1>(), maker<1, Kind::faces_and_edges, 2, 4, 8, 1>()};
+  if (is(star(3, 1))) return {maker<1, Kind::star, 2, 4, 12, 1>(), maker<1, Kind::star, 3, 4, 8, 1>()};
+  if (is(star(3, 2))) return {maker<2, Kind::star, 2, 4, 8, 1>()};
+  if (is(box(3, 1))) return {maker<1, Kind::box, 2, 4, 8, 1>(), maker<1, Kind::box, 3, 4, 8, 1>()};
+  if (is(find_shape("3d17pt"))) return {maker<1, Kind::plane_and_corners, 2, 4, 8, 1>()};
+  if (is(find_shape("poisson"))) return {maker<1, Kind::faces_and_edges, 2, 4, 8, 1>()};
   return {};
 }
 

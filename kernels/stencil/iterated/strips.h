@@ -1,15 +1,15 @@
 #pragma once
 
-// Device code: one warp advances a strip of columns while it walks down the rows; how, an engine P says (pipeline_2d.h and
-// ../banded/banded_2d.h). Rows are fetched ahead by asynchronous copies and leave by way of shared memory, so that a warp reads
-// and writes whole lines whatever the alignment. For .cu files only.
+// Device code: one warp advances a strip of columns while it walks down the rows; how, an engine P says (pipeline_2d.h). Rows are
+// fetched ahead by asynchronous copies and leave by way of shared memory, so that a warp reads and writes whole lines whatever the
+// alignment. For .cu files only.
 //
 // An engine has W cells of a row in each lane and
 //   columns, margin   of a strip: columns - 2 margin are written; a segment of rows reads `margin` more on both sides
 //   R                 how far below a row its last sums are
 //   resident, ahead   warps of a multiprocessor, which bounds a lane's registers; row buffers of a warp
 //   pad               columns of zeros on both sides of a row in its buffer
-//   Weights, sources  what the kernel takes for its steps; row buffers of b where the engine relaxes, else 0 (AlikeSteps)
+//   Weights, sources  what the kernel takes for its steps; row buffers of b where the engine relaxes, else 0
 //   State(w, lane)    what a lane keeps from row to row
 //   own_column(lane, j)                where its cells lie
 //   advance<edge>(state, v, row, ...)  row y enters; row y - margin leaves in v
@@ -38,12 +38,6 @@ template <> inline Weights2d points_of<Weights2d>(const Shape &shape, const std:
   for (int p = 0; p < shape.points(); ++p) w.at[shape.offsets[p][1] + r][shape.offsets[p][0] + r] = weights[p];
   return w;
 }
-
-// Of engines whose steps are all the same.
-struct AlikeSteps {
-  using Weights = Weights2d;
-  static constexpr int sources = 0;
-};
 
 // Which of the cells at hand may keep their values.
 enum class Edge { none, columns, rows_and_columns };
