@@ -8,9 +8,10 @@
 
 namespace tcbound::fragments {
 
-// Columns of x that are taken at a time, of so many.
+// Columns of x that are taken at a time, of so many: 8 by CUDA cores, else as many as an instruction has rows or two of them have.
 constexpr int columns_at_a_time(MmaShape mma, std::int64_t count) {
-  return count <= 8 && (mma == MmaShape::automatic || mma == MmaShape::m8n8k4) ? 8 : 16;
+  if (mma == MmaShape::automatic) return 8;
+  return mma == MmaShape::m8n8k4 && count <= 8 ? 8 : 16;
 }
 
 // Columns of x as they are written for it, so many side by side (csr/pack_rows.h).

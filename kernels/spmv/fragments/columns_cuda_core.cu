@@ -1,4 +1,5 @@
-// The twin of columns_tensor_core.cu, by multiply-adds: a lane has an entry's place in all rows of a node and 8 or 16 columns of x.
+// The twin of columns_tensor_core.cu, by multiply-adds: a lane has an entry's place in all rows of a node and 8 columns of x: the
+// sums of 16 leave registers for too few warps.
 #include "columns.h"
 #include "multiply_columns.h"
 
@@ -6,8 +7,8 @@ namespace tcbound::fragments {
 namespace {
 
 // Lanes of siblings share the columns of x and take the rows of both.
-template <int at_a_time, int node, int siblings> struct CudaCoresOfColumns {
-  static constexpr int columns = at_a_time, taken = 1, min_blocks = columns == 8 ? 4 : 2;
+template <int node, int siblings> struct CudaCoresOfColumns {
+  static constexpr int columns = 8, taken = 1, min_blocks = 4;
   static constexpr int rows = node * siblings, width = columns / siblings;
   static constexpr int kept = width / 4; // columns of a lane, after the sums of four lanes have been added
 
@@ -67,17 +68,11 @@ template <int at_a_time, int node, int siblings> struct CudaCoresOfColumns {
   }
 };
 
-template <int node, int siblings> using ByEights = CudaCoresOfColumns<8, node, siblings>;
-template <int node, int siblings> using BySixteens = CudaCoresOfColumns<16, node, siblings>;
-
 } // namespace
 
 void multiply_columns_by_cuda_cores(Executor &executor, DeviceMatrix &m, const double *packed, std::int64_t inputs,
                                     const Product &product, const Columns &by, int rounds) {
-  if (columns_at_a_time(MmaShape::automatic, by.count) == 8)
-    launch_columns<ByEights>(executor, m, packed, inputs, product, by, rounds);
-  else
-    launch_columns<BySixteens>(executor, m, packed, inputs, product, by, rounds);
+  launch_columns<CudaCoresOfColumns>(executor, m, packed, inputs, product, by, rounds);
 }
 
 } // namespace tcbound::fragments

@@ -8,7 +8,8 @@ namespace fragments {
 namespace {
 
 struct CudaCores {
-  static constexpr int depth = 2, min_blocks = 6;
+  static constexpr int depth(int node) { return node > 1 ? 4 : 2; }
+  static constexpr int min_blocks(int node) { return node > 1 ? 5 : 6; }
 
   template <int node> struct Sums { double of[slices]; };
 

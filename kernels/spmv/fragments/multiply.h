@@ -6,8 +6,8 @@
 // matrix is read once, past the L1 and first to leave the L2, so that x stays there.
 //
 // Math has
-//   depth                            steps whose loads are on their way together, 2 or 4
-//   min_blocks                       that a multiprocessor must be able to hold: what registers are left for a thread
+//   depth(node)                      steps whose loads are on their way together, 2 or 4
+//   min_blocks(node)                 that a multiprocessor must be able to hold: what registers are left for a thread
 //   Sums<node>                       what the lane keeps of the sums of its slices
 //   add<node, steps>(sums, v, x)     the products of so many steps
 //   collect<node>(sums, lane)        in lane 4 i + j, the sum of fragment row i of slice j
@@ -189,7 +189,7 @@ __device__ void add_steps(const Source &source, int t, typename Math::template S
 }
 
 template <class Math, int node, class Source> __device__ double sum_fragment_rows(const Source &source, int steps) {
-  constexpr int                      depth = Math::depth;
+  constexpr int                      depth = Math::depth(node);
   typename Math::template Sums<node> sums{};
   int                                t = 0;
   for (; t + depth < steps; t += depth) add_steps<Math, node, depth, false>(source, t, sums);
@@ -276,7 +276,7 @@ __device__ Group load_group(const Arguments &a, std::int32_t g) {
 }
 
 // A block takes groups that follow one another: rows that are near in the matrix find their neighbours' x in the L1.
-template <class Math, int node> __global__ void __launch_bounds__(block, Math::min_blocks) multiply(Arguments a) {
+template <class Math, int node> __global__ void __launch_bounds__(block, Math::min_blocks(node)) multiply(Arguments a) {
   const int  lane = static_cast<int>(threadIdx.x % warp_lanes);
   auto       g = static_cast<std::int32_t>(blockIdx.x * block_warps * a.rounds + threadIdx.x / warp_lanes);
   const auto end = min(a.group_count, static_cast<std::int32_t>((blockIdx.x + 1) * block_warps * a.rounds));
@@ -289,14 +289,18 @@ template <class Math, int node> __global__ void __launch_bounds__(block, Math::m
   }
 }
 
-template <class Math> void launch(Executor &executor, DeviceMatrix &m, const Product &product, int most_rounds) {
-  const auto groups = static_cast<std::int32_t>(m.groups.size());
-  if (groups == 0) return;
+template <class Math, int node> void launch_nodes(Executor &executor, Arguments a, int most_rounds) {
   // As many as leave each multiprocessor so many times the blocks that it holds that the last ones do not count.
-  constexpr int times = 8;
-  const int     rounds =
-    std::clamp(groups / (times * executor.device().multiprocessors * Math::min_blocks * block_warps), 1, most_rounds);
-  const int in_block = block_warps * rounds;
+  constexpr int times = 8, min_blocks = Math::min_blocks(node);
+  a.rounds = std::clamp(a.group_count / (times * executor.device().multiprocessors * min_blocks * block_warps), 1, most_rounds);
+  const int in_block = block_warps * a.rounds;
+  multiply<Math, node><<<static_cast<unsigned>((a.group_count + in_block - 1) / in_block), block, 0,
+                         static_cast<cudaStream_t>(executor.stream())>>>(a);
+  TCBOUND_LAUNCHED();
+}
+
+template <class Math> void launch(Executor &executor, DeviceMatrix &m, const Product &product, int most_rounds) {
+  if (m.groups.size() == 0) return;
   Arguments a{};
   a.groups = m.groups.data();
   a.data = m.data.data();
@@ -304,24 +308,20 @@ template <class Math> void launch(Executor &executor, DeviceMatrix &m, const Pro
   a.long_begin = m.long_begin.data();
   a.parts = m.parts.data();
   a.arrivals = m.arrivals.data();
-  a.group_count = groups;
-  a.rounds = rounds;
+  a.group_count = static_cast<std::int32_t>(m.groups.size());
   a.x = product.x;
   a.y = product.y;
   a.z = product.z;
   a.alpha = product.alpha;
   a.beta = product.beta;
-  const auto grid = static_cast<unsigned>((groups + in_block - 1) / in_block);
-  const auto stream = static_cast<cudaStream_t>(executor.stream());
   if (m.node == 1)
-    multiply<Math, 1><<<grid, block, 0, stream>>>(a);
+    launch_nodes<Math, 1>(executor, a, most_rounds);
   else if (m.node == 2)
-    multiply<Math, 2><<<grid, block, 0, stream>>>(a);
+    launch_nodes<Math, 2>(executor, a, most_rounds);
   else if (m.node == 3)
-    multiply<Math, 3><<<grid, block, 0, stream>>>(a);
+    launch_nodes<Math, 3>(executor, a, most_rounds);
   else
-    multiply<Math, 4><<<grid, block, 0, stream>>>(a);
-  TCBOUND_LAUNCHED();
+    launch_nodes<Math, 4>(executor, a, most_rounds);
 }
 
 } // namespace

@@ -92,6 +92,16 @@ template <int node> struct NodeSource {
   }
 };
 
+// Has L2 fetch a group whose steps the warp will wait for one by one.
+__device__ void fetch_ahead(const ColumnArguments &a, const Group &group, int lane) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  if (lane != 0 || group.steps == 0) return;
+  const std::uint8_t *data = a.data + unit * static_cast<std::int64_t>(group.at);
+  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(__cvta_generic_to_global(data)),
+               "r"(static_cast<unsigned>(bytes_of(group))));
+#endif
+}
+
 // Stores the sum of column k of x and a row of the group, if there are such.
 template <int node>
 __device__ void store_column(const ColumnArguments &a, const Group &group, int row, std::int64_t k, double sum) {
@@ -110,6 +120,7 @@ template <class Math, int node> __global__ void __launch_bounds__(block, Math::m
     const Group            group = load_group(a, g);
     const NodeSource<node> source(a, group, a.by.count > Math::columns || NodeSource<node>::halves > 1);
     const int              steps = static_cast<int>(group.steps);
+    fetch_ahead(a, group, lane);
     for (std::int64_t first = 0; first < a.by.count; first += Math::columns) {
 #pragma unroll 1
       for (int half = 0; half < NodeSource<node>::halves; ++half) {

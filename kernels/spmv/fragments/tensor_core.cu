@@ -14,7 +14,8 @@ namespace {
 template <class Instruction> struct TensorCores {
   static constexpr int taken = Instruction::steps; // by one instruction
   // The twin's, but where the unwanted results take registers.
-  static constexpr int depth = std::max(2, taken), min_blocks = Instruction::rows == 8 ? 6 : (taken == 4 ? 3 : 4);
+  static constexpr int depth(int node) { return Instruction::rows == 8 && node > 1 ? 4 : std::max(2, taken); }
+  static constexpr int min_blocks(int node) { return Instruction::rows == 8 ? (node > 1 ? 5 : 6) : (taken == 4 ? 3 : 4); }
 
   template <int node> struct Sums { typename Instruction::template Sums<(node > 1)> of[slices / 2]; };
 
