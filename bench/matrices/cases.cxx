@@ -46,13 +46,18 @@ std::vector<MatrixCase> list() {
   add("banded-empty", false,
       [](bool quick, const std::string &s) { return banded_with_empty_rows(quick ? 3000 : 2500000, s); });
   const std::size_t suite = cases.size();
-  // The matrices on which public tensor-core SpMV (DASP) was timed on an H200; a few times its L2.
+  // On demand. The matrices on which public tensor-core SpMV (DASP) was timed on an H200; a few times its L2.
   add_poisson("poisson27-90-variable", 90, 27, true);
   add_poisson("poisson7-150-variable", 150, 7, true);
   add(
     "elasticity-45", true, [](bool quick, const std::string &s) { return elasticity(quick ? 8 : 45, s); }, 3);
   add("rmat-20", false, [](bool quick, const std::string &s) { return rmat(quick ? 10 : 20, 16, s); });
   add("uniform-1500k", false, [](bool quick, const std::string &s) { return uniform_rows(quick ? 2000 : 1500000, s); });
+  // Nodes with enough rows to fill matrix instructions, for products with several columns.
+  add(
+    "reaction4-40", true, [](bool quick, const std::string &s) { return reaction(quick ? 6 : 40, 4, s); }, 4);
+  add(
+    "reaction8-30", true, [](bool quick, const std::string &s) { return reaction(quick ? 6 : 30, 8, s); }, 8);
   for (std::size_t i = suite; i < cases.size(); ++i) cases[i].on_demand = true;
   return cases;
 }

@@ -76,6 +76,20 @@ Matrix q2_vertices(std::int64_t n, std::string name) {
   });
 }
 
+Matrix reaction(std::int64_t n, int species, std::string name) {
+  const Grid    grid{n, n, n};
+  const Stencil stencil(grid, 1, false);
+  return make_matrix(std::move(name), species * grid.size(), species * grid.size(), [&](std::int64_t i, Row &row) {
+    const Point p = grid.point(i / species);
+    for (const Point &d : stencil.offsets) {
+      const Point q{p.x + d.x, p.y + d.y, p.z + d.z};
+      if (!grid.has(q)) continue;
+      for (std::int64_t j = species * grid.number(q); j < species * (grid.number(q) + 1); ++j)
+        row.add(j, (i == j ? 14.0 * species : -0.5) + uniform_of_pair(19, i, j));
+    }
+  });
+}
+
 // The element matrix of (K grad u, grad v) on a square cell, assembled into a stencil, for K = Q diag(1, epsilon) Q^T: mixed
 // derivatives go to the corners.
 Matrix anisotropic(std::int64_t n, std::string name) {

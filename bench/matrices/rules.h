@@ -19,6 +19,9 @@ Matrix anisotropic(std::int64_t n, std::string name);
 Matrix ecology(std::int64_t n, std::string name);
 // Linear elasticity, n^3 nodes of trilinear hexahedra, a random Young's modulus for each element, one face on springs.
 Matrix elasticity(std::int64_t n, std::string name);
+// Species that react with one another and diffuse into each other, as many at each of n^3 points: dense blocks of random values on
+// the 27-point stencil.
+Matrix reaction(std::int64_t n, int species, std::string name);
 
 // mesh.cxx: linear tetrahedra, n^3 vertices of a cube cut by Kuhn's subdivision (14 neighbours inside), random coefficients.
 enum class Numbering { shuffled, reverse_cuthill_mckee };

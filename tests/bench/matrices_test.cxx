@@ -129,6 +129,7 @@ TEST(BenchMatrices, RowsInsideAndAtTheBoundary) {
     {poisson(9, 27, true, "27"), cube(3 * 9 - 2), 8, 27},
     {q2_vertices(9, "125"), cube(5 * 9 - 6), 27, 125},
     {elasticity(9, "81"), 9 * cube(3 * 9 - 2), 24, 81},
+    {reaction(9, 4, "108"), 16 * cube(3 * 9 - 2), 32, 108},
     {anisotropic(9, "9"), (3 * 9 - 2) * (3 * 9 - 2), 4, 9},
     {tetrahedra(9, Numbering::shuffled, "15"), cube(9) + 2 * (3 * 8 * 81 + 3 * 64 * 9 + cube(8)), 5, 15},
     {arrowhead(500, "arrow"), 3 * 500 - 2, 2, 500},

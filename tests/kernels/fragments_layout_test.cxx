@@ -9,12 +9,26 @@ namespace {
 
 using namespace tcbound::fragments;
 
-Group group_of(int row_class, int steps, int lanes) {
+Group group_of(int row_class, int node, int steps, int lanes) {
   Group g{};
   g.row_class = static_cast<std::uint64_t>(row_class);
+  g.node = static_cast<std::uint64_t>(node - 1);
   g.steps = static_cast<std::uint64_t>(steps);
   g.lanes = static_cast<std::uint64_t>(lanes);
   return g;
+}
+
+struct Kind {
+  int row_class, node;
+};
+
+// Of a row by itself or in a node.
+std::vector<Kind> kinds() {
+  std::vector<Kind> all;
+  for (int c = 0; c < classes; ++c) all.push_back({c, 1});
+  for (int node = 2; node <= most_node; ++node)
+    for (int c = least_fragment_class; c <= longest_node_class; ++c) all.push_back({c, node});
+  return all;
 }
 
 TEST(FragmentsLayout, RowsTakeTheClassOfTheirLength) {
@@ -32,56 +46,86 @@ TEST(FragmentsLayout, RowsTakeTheClassOfTheirLength) {
   }
 }
 
+TEST(FragmentsLayout, NodesTakeTheClassOfTheirLength) {
+  EXPECT_EQ(class_of_node(0, 3), 2);
+  EXPECT_EQ(class_of_node(12, 3), 2);
+  EXPECT_EQ(class_of_node(13, 3), 3);
+  EXPECT_EQ(class_of_node(49, 3), 5);
+  EXPECT_EQ(class_of_node(96, 3), 5);
+}
+
 // The slots of a step hold each entry of each row of a group once.
 TEST(FragmentsLayout, SlotsAreTheEntriesOfTheRows) {
-  for (int c = 0; c < classes; ++c) {
-    EXPECT_EQ(warp_lanes / lanes_of(c) * (slices / slots_of_lane(c)), rows_of(c));
+  for (const auto &[c, node] : kinds()) {
+    const int                     rows = nodes_of(c, node) * node;
     std::set<std::pair<int, int>> held;
+    if (node == 1) {
+      EXPECT_EQ(rows, rows_of(c));
+    }
     for (int lane = 0; lane < warp_lanes; ++lane)
-      for (int j = 0; j < slices; ++j) {
-        const Slot slot = slot_of(c, lane, j);
-        EXPECT_TRUE(slot.row >= 0 && slot.row < rows_of(c) && slot.entry >= 0 && slot.entry < 1 << c);
+      for (int j = 0; j < values_of_lane(node); ++j) {
+        const Slot slot = slot_of(c, node, lane, j);
+        EXPECT_TRUE(slot.row >= 0 && slot.row < rows && slot.entry >= 0 && slot.entry < 1 << c);
         EXPECT_TRUE(held.insert({slot.row, slot.entry}).second) << "class " << c << ", lane " << lane << ", slice " << j;
       }
-    EXPECT_EQ(held.size(), static_cast<std::size_t>(step_slots));
+    EXPECT_EQ(held.size(), static_cast<std::size_t>(warp_lanes * values_of_lane(node)));
+    EXPECT_EQ(static_cast<int>(held.size()), rows << c);
   }
+}
+
+// Slices that share a column hold the same entry of rows of the same node.
+TEST(FragmentsLayout, NodesShareColumns) {
+  for (const auto &[c, node] : kinds())
+    for (int lane = 0; lane < warp_lanes; ++lane)
+      for (int j = 0; j < values_of_lane(node); ++j) {
+        const int  share = slices / columns_of_lane(node);
+        const Slot slot = slot_of(c, node, lane, j), first = slot_of(c, node, lane, j / share * share);
+        EXPECT_EQ(slot.entry, first.entry);
+        EXPECT_EQ(slot.row / node, first.row / node);
+      }
 }
 
 // A fragment row belongs to one row of the group, and to the one that its sum is stored in.
 TEST(FragmentsLayout, SumsGoToTheirRows) {
-  for (int c = least_fragment_class; c < classes; ++c)
-    for (int lane = 0; lane < warp_lanes; ++lane)
+  for (const auto &[c, node] : kinds()) {
+    if (c < least_fragment_class) continue;
+    const int apart = sum_distance(node), lanes = lanes_of_sum(c);
+    for (int lane = 0; lane < warp_lanes; ++lane) {
+      if (node == 3 && lane % 4 == 3) continue;
       for (int k = 0; k < 4; ++k)
-        EXPECT_EQ(slot_of(c, lane / 4 * 4 + k, lane % 4).row, row_of_sum(c, lane)) << "class " << c << ", lane " << lane;
-  for (int c = least_fragment_class; c < classes; ++c) // the lanes of a sum are neighbours, and no others have its row
-    for (int lane = 0; lane < warp_lanes; ++lane)
-      for (int other = 0; other < warp_lanes; ++other)
-        EXPECT_EQ(row_of_sum(c, lane) == row_of_sum(c, other), lane / lanes_of_sum(c) == other / lanes_of_sum(c));
+        EXPECT_EQ(slot_of(c, node, lane / 4 * 4 + k, lane % 4).row, row_of_sum(c, node, lane)) << "class " << c << ", " << lane;
+      for (int other = 0; other < warp_lanes; ++other) { // the lanes of a sum, and no others, have its row
+        if (node == 3 && other % 4 == 3) continue;
+        const bool together = lane % apart == other % apart && lane / apart / lanes == other / apart / lanes;
+        EXPECT_EQ(row_of_sum(c, node, lane) == row_of_sum(c, node, other), together);
+      }
+    }
+  }
 }
 
 // Lanes that a step keeps have places of their own, without gaps.
 TEST(FragmentsLayout, PlacesAreDense) {
-  for (int c = 0; c < classes; ++c)
-    for (int lanes = 1; lanes <= lanes_of(c); ++lanes) {
-      const Group g = group_of(c, 3, lanes);
+  for (const auto &[c, node] : kinds())
+    for (int lanes = 1; lanes <= 1 << log2_lanes_of(c, node); ++lanes) {
+      const Group g = group_of(c, node, 3, lanes);
       for (const bool last : {false, true}) {
         std::set<int> taken;
         int           kept = 0;
         for (int lane = 0; lane < warp_lanes; ++lane) {
-          const Place place = place_of(g, last, lane);
+          const Place place = place_of(g, node, last, lane);
           if (!place.kept) continue;
           EXPECT_TRUE(place.index >= 0 && place.index < place.lanes);
           EXPECT_TRUE(taken.insert(place.index).second);
-          EXPECT_TRUE(!last || slot_of(c, lane, 0).entry < lanes * slots_of_lane(c));
           ++kept;
         }
-        EXPECT_EQ(kept, last ? last_step_lanes(g) : warp_lanes);
-        EXPECT_EQ(kept, place_of(g, last, 0).lanes);
+        EXPECT_EQ(kept, last ? last_step_lanes(g, node) : warp_lanes);
+        EXPECT_EQ(kept, place_of(g, node, last, 0).lanes);
       }
-      EXPECT_EQ(stored_lanes(g), 2 * warp_lanes + warp_lanes / lanes_of(c) * lanes);
+      EXPECT_EQ(stored_lanes(g, node), 2 * warp_lanes + (warp_lanes >> log2_lanes_of(c, node)) * lanes);
+      const int bytes = stored_lanes(g, node) * (8 * values_of_lane(node) + 2 * columns_of_lane(node));
       EXPECT_EQ(bytes_of(g) % unit, 0);
-      EXPECT_GE(bytes_of(g), stored_lanes(g) * slices * 10);
-      EXPECT_LT(bytes_of(g), stored_lanes(g) * slices * 10 + unit);
+      EXPECT_GE(bytes_of(g), bytes);
+      EXPECT_LT(bytes_of(g), bytes + unit);
     }
 }
 

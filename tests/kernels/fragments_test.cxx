@@ -33,6 +33,20 @@ Csr class_edges(int max_steps) {
 // 1 to 130 rows of one length: groups that are not full.
 Csr few_rows(std::int64_t rows, std::int64_t length) { return uniform(rows, 500, length); }
 
+// Rows that may be alike: nodes of 2, 3 or 4, and pairs of nodes of 3 or 4.
+constexpr int all_alike[] = {2, 3, 4, 6, 8};
+
+// Up to the longest rows that may be in nodes with 3 steps, and the longest that may be in pairs of nodes.
+std::vector<Csr> node_matrices(int alike) {
+  std::vector<Csr> all = {
+    in_nodes(alike, lengths_up_to(96, 3)),       in_nodes(alike, lengths_up_to(48, 3)),
+    in_nodes(alike, irregular(1000, 3000, 90)),  in_nodes(alike, uniform(257, 300, 27)),
+    in_nodes(alike, irregular(500, 200000, 30)), in_nodes(alike, from_lengths("ends", 800, {96, 95, 1, 0, 33, 32})),
+    in_nodes(alike, uniform(7000, 400, 8))};
+  for (const std::int64_t nodes : {1, 3, 7, 8, 9, 15, 16, 17, 33}) all.push_back(in_nodes(alike, uniform(nodes, 90, 5)));
+  return all;
+}
+
 std::vector<Csr> matrices() {
   std::vector<Csr> all = {lengths_up_to(70, 3),
                           class_edges(1),
@@ -46,12 +60,17 @@ std::vector<Csr> matrices() {
                           stencil(70, 9, 3, false, Coefficients::variable)};
   for (const std::int64_t rows : {1, 7, 8, 9, 31, 32, 33, 65, 127, 129, 130})
     for (const std::int64_t length : {1, 2, 3, 4, 5, 33, 100}) all.push_back(few_rows(rows, length));
+  for (const int alike : all_alike)
+    for (Csr &a : node_matrices(alike)) all.push_back(std::move(a));
   return all;
 }
 
 const std::vector<Config> &configs() {
-  static const std::vector<Config> all = {
-    {24, 16384, 8, false}, {12, 500, 3, false}, {1, 64, 1, false}, {3, 1000, 4, true}, {63, 1, 2, true}};
+  static const std::vector<Config> all = {{24, 16384, 8, true, false},
+                                          {12, 500, 3, false, false},
+                                          {1, 64, 1, true, false},
+                                          {3, 1000, 4, true, true},
+                                          {63, 1, 2, true, false}};
   return all;
 }
 
@@ -84,10 +103,58 @@ TEST_P(GpuFragments, Products) {
 }
 
 // Padding is not multiplied, nor are rows that share an instruction mixed.
+TEST_P(GpuFragments, Columns) {
+  for (const MmaShape shape : shapes())
+    for (const Config &config : configs()) {
+      if (!config.nodes) continue;
+      for (const int alike : all_alike)
+        for (const Csr &a : {in_nodes(alike, lengths_up_to(96, 1)), in_nodes(alike, lengths_up_to(48, 2)),
+                             in_nodes(alike, uniform(67, 300, 27)), in_nodes(alike, irregular(100, 70000, 20)),
+                             in_nodes(alike, uniform(1, 90, 5)), in_nodes(alike, uniform(17, 90, 0))}) {
+          SCOPED_TRACE("instruction " + std::to_string(static_cast<int>(shape)) + ", " + std::to_string(config.max_steps) +
+                       " steps at most");
+          const Stored stored(a);
+          const auto   format = fragments::build(executor(), stored.problem().csr, shape, config);
+          for (const std::int64_t count : {2, 8, 9, 16, 33})
+            if (count == 9 || a.columns_count < 1000) expect_columns(a, *format, {false, 1.0, 0.0, false, false}, count);
+          expect_columns(a, *format, {false, -0.5, 2.0, false, true}, 7);
+          expect_columns(a, *format, {true, 2.0, 1.0, true, false}, 3);
+          if (HasFailure()) return;
+        }
+    }
+}
+
+// What is infinite or NaN in x or the matrix gets to its own row and column, and padding is not multiplied.
+TEST_P(GpuFragments, NotFiniteColumns) {
+  for (const MmaShape shape : shapes())
+    for (const int alike : all_alike) {
+      Csr a = in_nodes(alike, lengths_up_to(40, 2));
+      for (std::size_t k = 0; k < a.values.size(); k += 97) a.values[k] = k % 2 == 0 ? infinity : nan_value;
+      const Stored        stored(a);
+      const auto          format = fragments::build(executor(), stored.problem().csr, shape, Config{});
+      const std::int64_t  count = 19;
+      const Columns       by = {count, a.columns_count, 0, a.rows};
+      std::vector<double> x = random_vector(count * by.x, 3), none(static_cast<std::size_t>(a.rows));
+      for (std::size_t i = 0; i < x.size(); i += 53) x[i] = i % 3 == 0 ? nan_value : (i % 3 == 1 ? infinity : -infinity);
+      Guarded device_x(executor(), x, false),
+        device_z(executor(), std::vector<double>(static_cast<std::size_t>(count * by.z)), false);
+      Product product;
+      product.x = device_x.data();
+      product.z = device_z.data();
+      kernel().apply_columns(executor(), *format, product, by);
+      bool                      intact;
+      const std::vector<double> z = device_z.read(intact);
+      for (std::int64_t k = 0; k < count; ++k)
+        expect_near({z.begin() + k * by.z, z.begin() + (k + 1) * by.z},
+                    reference(a, false, 1.0, 0.0, {x.begin() + k * by.x, x.begin() + (k + 1) * by.x}, none));
+    }
+}
+
 TEST_P(GpuFragments, NotFinite) {
   for (const MmaShape shape : shapes())
     for (Csr a :
-         {lengths_up_to(40, 5), uniform(300, 500, 1), uniform(300, 500, 2), uniform(300, 500, 3), uniform(100, 3000, 700)}) {
+         {in_nodes(2, lengths_up_to(40, 5)), in_nodes(3, lengths_up_to(40, 5)), in_nodes(4, uniform(50, 300, 1)),
+          lengths_up_to(40, 5), uniform(300, 500, 1), uniform(300, 500, 2), uniform(300, 500, 3), uniform(100, 3000, 700)}) {
       for (std::size_t k = 0; k < a.values.size(); k += 97) a.values[k] = k % 2 == 0 ? infinity : nan_value;
       const Stored        stored(a);
       const auto          format = fragments::build(executor(), stored.problem().csr, shape, Config{});
@@ -103,7 +170,7 @@ TEST_P(GpuFragments, SameBitsInEveryRun) {
   for (const MmaShape shape : shapes())
     for (const Csr &a : {class_edges(3), lengths_up_to(70, 3)}) {
       const Stored              stored(a);
-      const auto                format = fragments::build(executor(), stored.problem().csr, shape, {3, 64, 2, false});
+      const auto                format = fragments::build(executor(), stored.problem().csr, shape, {3, 64, 2, true, false});
       const std::vector<double> x = random_vector(a.columns_count, 5), y(static_cast<std::size_t>(a.rows), 0.0);
       const std::vector<double> first = multiply(*format, {}, x, y);
       for (int run = 0; run < 100; ++run) ASSERT_TRUE(same_bits(multiply(*format, {}, x, y), first)) << a.name;
@@ -123,6 +190,49 @@ TEST_P(GpuFragments, CountsItsInstructions) {
     EXPECT_EQ(work.issued_flops, (facts.m == 8 ? 8 : 16) * work.useful_flops);
     EXPECT_EQ(work.padded_flops, work.useful_flops);
     EXPECT_EQ(work.bytes, 10 * a.nonzeros() + 100 * 16 + 8 * (3200 + 400));
+  }
+}
+
+// Rows of a node share columns and instructions of 16 rows; with several columns of x an instruction takes all rows that are alike.
+TEST_P(GpuFragments, Nodes) {
+  for (const int alike : all_alike) {
+    const int    siblings = alike > 4 ? 2 : 1, node = alike / siblings;
+    Csr          a = in_nodes(alike, uniform((node == 2 ? 1600 : 800) / siblings, 400, 32)); // 100 groups of 8 whole steps
+    const Stored alike_rows(a);
+    for (const MmaShape shape : shapes()) {
+      const auto format = fragments::build(executor(), alike_rows.problem().csr, shape, Config{});
+      const Work work = format->work(false, false), wide = format->work_of_columns(false, false, 16);
+      const int  values = node == 3 ? 3 : 4, columns = node == 2 ? 2 : 1;
+      EXPECT_NE(format->describe().find("nodes of " + std::to_string(alike)), std::string::npos) << format->describe();
+      const std::int64_t matrix = 100 * (8 * 32 * (8 * values + 2 * columns) + 16);
+      EXPECT_EQ(work.bytes, matrix + 8 * (a.rows + 400));
+      EXPECT_EQ(wide.bytes, matrix + 16 * 8 * (a.rows + 400) + 2 * 16 * 8 * 400);
+      EXPECT_EQ(work.padded_flops, work.useful_flops);
+      EXPECT_EQ(wide.padded_flops, wide.useful_flops);
+      EXPECT_EQ(wide.useful_flops, 16 * work.useful_flops);
+      if (kernel().backend() != "tensor_core") continue;
+      char rho[40];
+      std::snprintf(rho, sizeof rho, "%.1f with 16 columns", 8.0 / alike);
+      EXPECT_NE(format->describe().find(rho), std::string::npos) << format->describe();
+      const MmaShapeFacts &facts = facts_of(shape);
+      const int            each = facts.m == 16 ? 2 : values; // instructions for all slices
+      EXPECT_EQ(work.issued_flops, 100 * each * 8 * 4 / facts.k * 2 * facts.m * facts.n * facts.k);
+      if (facts.m == 8 || node != 3) {
+        EXPECT_EQ(work.issued_flops, 8 * work.useful_flops);
+      }
+      EXPECT_EQ(alike * wide.issued_flops, 8 * wide.useful_flops);
+      EXPECT_EQ(format->work_of_columns(false, false, 3).issued_flops, wide.issued_flops * (facts.m == 8 ? 1 : 2) / 2);
+    }
+    // One row that is not like the others, the first or the last: they stay rows.
+    Csr late = in_nodes(alike, uniform(7000, 400, 8));
+    late.columns.back() = late.columns.back() == 399 ? 398 : 399;
+    a.columns[0] = a.columns[0] == 0 ? 1 : 0;
+    for (const Csr &odd : {a, late}) {
+      const Stored stored(odd);
+      const auto   format = fragments::build(executor(), stored.problem().csr, shapes()[0], Config{});
+      EXPECT_EQ(format->describe().find("nodes"), std::string::npos);
+      expect_product(odd, *format, {false, 1.0, 0.0, false, false});
+    }
   }
 }
 

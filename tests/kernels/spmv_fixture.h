@@ -96,6 +96,42 @@ protected:
     }
   }
 
+  // Columns stand further apart than they are long; what lies between them must stay as it is.
+  void expect_columns(const Csr &a, Format &format, const Call &call, std::int64_t count) {
+    SCOPED_TRACE(describe(a, call) + ", " + std::to_string(count) + " columns");
+    const std::int64_t inputs = call.transpose ? a.rows : a.columns_count, outputs = call.transpose ? a.columns_count : a.rows;
+    const Columns      by = {count, inputs + 3, outputs + 5, call.in_place ? outputs + 5 : outputs + 2};
+    const std::vector<double> x = random_vector(count * by.x, 1);
+    std::vector<double>       y = random_vector(count * by.y, 2);
+    if (call.beta == 0.0) std::fill(y.begin(), y.end(), nan_value); // y must not be read
+    const std::vector<double> before = call.in_place ? y : std::vector<double>(static_cast<std::size_t>(count * by.z), 77.0);
+    Guarded                   device_x(executor(), x, call.misaligned), device_y(executor(), y, call.misaligned);
+    Guarded                   device_z(executor(), before, call.misaligned);
+    Product                   product;
+    product.transpose = call.transpose;
+    product.alpha = call.alpha;
+    product.beta = call.beta;
+    product.x = device_x.data();
+    product.y = call.in_place ? device_z.data() : (call.beta == 0.0 ? nullptr : device_y.data());
+    product.z = device_z.data();
+    for (int repeat = 0; repeat < (call.in_place ? 1 : 2); ++repeat) // the second finds counters as the first left them
+      kernel().apply_columns(executor(), format, product, by);
+
+    bool                      x_intact = false, y_intact = false, z_intact = false;
+    const std::vector<double> x_after = device_x.read(x_intact), y_after = device_y.read(y_intact), z = device_z.read(z_intact);
+    EXPECT_TRUE(x_intact && y_intact && z_intact) << "something around a vector was written to";
+    EXPECT_TRUE(same_bits(x, x_after) && same_bits(y, y_after)) << "an input was written to";
+    for (std::int64_t k = 0; k < count; ++k) {
+      SCOPED_TRACE("column " + std::to_string(k));
+      const auto part = [k](const std::vector<double> &v, std::int64_t distance, std::int64_t begin, std::int64_t end) {
+        return std::vector<double>(v.begin() + k * distance + begin, v.begin() + k * distance + end);
+      };
+      expect_near(part(z, by.z, 0, outputs),
+                  reference(a, call.transpose, call.alpha, call.beta, part(x, by.x, 0, inputs), part(y, by.y, 0, outputs)));
+      EXPECT_TRUE(same_bits(part(z, by.z, outputs, by.z), part(before, by.z, outputs, by.z))) << "written between columns";
+    }
+  }
+
   std::unique_ptr<Executor> executor_;
 };
 

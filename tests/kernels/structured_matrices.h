@@ -115,6 +115,22 @@ inline Csr every_length(std::int64_t longest, bool by_slices, Coefficients c) {
   return a.take();
 }
 
+// Rows in nodes of `node`, of which each has the columns that a row of `one` has.
+inline Csr in_nodes(int node, const Csr &one) {
+  const std::vector<double> values = random_vector(node * one.nonzeros(), 9);
+  Csr                       a;
+  a.name = one.name + " in nodes of " + std::to_string(node);
+  a.columns_count = one.columns_count;
+  for (std::int64_t i = 0; i < node * one.rows; ++i) {
+    for (auto k = one.offsets[static_cast<std::size_t>(i / node)]; k < one.offsets[static_cast<std::size_t>(i / node) + 1]; ++k)
+      a.columns.push_back(one.columns[static_cast<std::size_t>(k)]);
+    a.offsets.push_back(a.nonzeros());
+    ++a.rows;
+  }
+  a.values = values;
+  return a;
+}
+
 inline double with_payload(std::uint64_t payload) {
   const std::uint64_t bits = 0x7ff8000000000000U | payload;
   double              value;

@@ -1,11 +1,10 @@
 #include "chunked_columns.h"
 
 #include "chunk_kernel.h"
+#include "pack_rows.h"
 
 namespace tcbound::csr {
 namespace {
-
-constexpr int pack_threads = 256;
 
 // What the arguments of a product become for column k. Each column has its own places for parts of split rows.
 template <class Arguments> __device__ Arguments from_column(const Arguments &a, const Columns &by, std::int64_t k) {
@@ -26,21 +25,6 @@ int pairs_of(std::int64_t columns) { return columns <= 2 ? 1 : columns <= 4 ? 2 
 std::int64_t padded(std::int64_t columns) {
   const std::int64_t at_a_time = 2 * pairs_of(columns);
   return (columns + at_a_time - 1) / at_a_time * at_a_time;
-}
-
-// Writes x anew for loads of whole rows: of P pairs of columns at a time, row after row. Columns beyond the last are 0.
-template <int P> __global__ void pack_rows(const double *x, std::int64_t rows, const Columns by, double *packed) {
-  constexpr int      K = 2 * P;
-  __shared__ double  tile[pack_threads * (K + 1)];
-  const std::int64_t first = blockIdx.x * static_cast<std::int64_t>(pack_threads), row = first + threadIdx.x;
-  const std::int64_t column = static_cast<std::int64_t>(blockIdx.y) * K;
-  double            *to = packed + column * rows + first * K;
-  for (int q = 0; q < K; ++q)
-    tile[static_cast<int>(threadIdx.x) * (K + 1) + q] =
-      row < rows && column + q < by.count ? x[(column + q) * by.x + row] : 0.0;
-  __syncthreads();
-  const int elements = static_cast<int>(min(static_cast<std::int64_t>(pack_threads), rows - first)) * K;
-  for (int e = static_cast<int>(threadIdx.x); e < elements; e += pack_threads) to[e] = tile[e / K * (K + 1) + e % K];
 }
 
 // One of L P threads of a row: every L-th of its entries with one pair of columns.
@@ -128,14 +112,9 @@ __global__ void __launch_bounds__(max_threads, min_blocks)
 template <int P, class Offset>
 void launch_columns(Executor &executor, const Arguments<Offset, PlainColumns, double> &arguments, std::int64_t inputs,
                     Array<double> &packed, const Columns &columns, int threads, std::size_t shared) {
-  const auto         stream = static_cast<cudaStream_t>(executor.stream());
-  const std::int64_t groups = padded(columns.count) / (2 * P);
+  const auto stream = static_cast<cudaStream_t>(executor.stream());
   if (packed.size() < padded(columns.count) * inputs) packed = Array<double>(executor, padded(columns.count) * inputs);
-  if (inputs > 0) {
-    const dim3 grid(static_cast<unsigned>((inputs + pack_threads - 1) / pack_threads), static_cast<unsigned>(groups));
-    pack_rows<P><<<grid, pack_threads, 0, stream>>>(arguments.x, inputs, columns, packed.data());
-    TCBOUND_LAUNCHED();
-  }
+  pack_rows(executor, arguments.x, inputs, columns, 2 * P, padded(columns.count), packed.data());
   const auto kernel = csr::multiply_columns<P, Offset>;
   TCBOUND_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared)));
   kernel<<<static_cast<unsigned>(arguments.chunk_count), static_cast<unsigned>(threads), shared, stream>>>(

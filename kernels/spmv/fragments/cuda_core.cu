@@ -1,4 +1,5 @@
 // spmv/fragments/cuda_core: the twin of tensor_core, by multiply-adds and shuffles.
+#include "columns.h"
 #include "fragment_format.h"
 #include "multiply.h"
 
@@ -7,22 +8,21 @@ namespace fragments {
 namespace {
 
 struct CudaCores {
-  static constexpr int depth = 2, min_blocks = 6;
+  static constexpr int depth(int node) { return node > 1 ? 4 : 2; }
+  static constexpr int min_blocks(int node) { return node > 1 ? 5 : 6; }
 
-  struct Sums {
-    double of[slices];
-  };
+  template <int node> struct Sums { double of[slices]; };
 
-  template <int steps>
-  static __device__ void add(Sums &sums, const double (&v)[steps][slices], const double (&w)[steps][slices]) {
+  template <int node, int steps>
+  static __device__ void add(Sums<node> &sums, const double (&v)[steps][slices], const double (&w)[steps][slices]) {
 #pragma unroll
     for (int u = 0; u < steps; ++u)
 #pragma unroll
-      for (int j = 0; j < slices; ++j) sums.of[j] = fma(v[u][j], w[u][j], sums.of[j]);
+      for (int j = 0; j < values_of_lane(node); ++j) sums.of[j] = fma(v[u][j], w[u][j], sums.of[j]);
   }
 
   // 4 sums in each of 4 lanes: half of them change hands, then a quarter.
-  static __device__ double collect(const Sums &sums, int lane) {
+  template <int node> static __device__ double collect(const Sums<node> &sums, int lane) {
     const bool   odd = lane % 2 != 0, upper = lane % 4 >= 2;
     const double low = (odd ? sums.of[1] : sums.of[0]) + __shfl_xor_sync(all_lanes, odd ? sums.of[0] : sums.of[1], 1);
     const double high = (odd ? sums.of[3] : sums.of[2]) + __shfl_xor_sync(all_lanes, odd ? sums.of[2] : sums.of[3], 1);
@@ -67,6 +67,16 @@ public:
   void apply(Executor &executor, Format &format, const Product &product) const override {
     auto &of = static_cast<fragments::FragmentFormat &>(format);
     fragments::launch<fragments::CudaCores>(executor, of.matrix(executor, product.transpose), product, of.rounds());
+  }
+
+  void apply_columns(Executor &executor, Format &format, const Product &product, const Columns &columns) const override {
+    using namespace fragments;
+    auto &of = static_cast<FragmentFormat &>(format);
+    if (columns.count <= 1 || !of.has_nodes(executor, product.transpose))
+      return Kernel::apply_columns(executor, format, product, columns);
+    const double *packed = of.pack(executor, product, columns);
+    multiply_columns_by_cuda_cores(executor, of.matrix(executor, product.transpose), packed, of.inputs(product.transpose),
+                                   product, columns, of.rounds());
   }
 };
 

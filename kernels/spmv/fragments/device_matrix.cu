@@ -31,7 +31,8 @@ constexpr std::int64_t most_windows = (std::int64_t(1) << (32 - length_bits)) - 
 
 struct Sorting {
   int          max_steps;
-  std::int64_t window;
+  int          node;
+  std::int64_t window; // in nodes
 
   __device__ std::int64_t longest() const { return static_cast<std::int64_t>(max_steps) * step_slots; }
   __device__ std::uint32_t key(std::int64_t row, std::int64_t entries) const {
@@ -39,6 +40,9 @@ struct Sorting {
     return static_cast<std::uint32_t>(((row / window + 1) << length_bits) | (longest_key - entries));
   }
   __device__ static std::int64_t entries_of(std::uint32_t key) { return longest_key - (key & longest_key); }
+  __device__ int                 class_of(std::int64_t entries) const {
+                    return node == 1 ? fragments::class_of(entries, max_steps) : class_of_node(entries, max_steps);
+  }
   // The least key of rows of that class in the same window.
   __device__ std::uint32_t first_of_class(std::uint32_t key, int row_class) const {
     return static_cast<std::uint32_t>((key & ~longest_key) | (longest_key - most_entries(row_class, max_steps)));
@@ -46,71 +50,97 @@ struct Sorting {
 };
 
 template <class Offset>
-__global__ void make_keys(const Offset *offsets, std::int64_t rows, Sorting sorting, std::uint32_t *keys,
+__global__ void make_keys(const Offset *offsets, std::int64_t nodes, Sorting sorting, std::uint32_t *keys,
                           std::int32_t *numbers) {
-  const std::int64_t i = thread_number();
-  if (i >= rows) return;
-  keys[i] = sorting.key(i, offsets[i + 1] - offsets[i]);
+  const std::int64_t i = thread_number(), row = i * sorting.node;
+  if (i >= nodes) return;
+  keys[i] = sorting.key(i, offsets[row + 1] - offsets[row]);
   numbers[i] = static_cast<std::int32_t>(i);
 }
 
-// How many groups start with each of the sorted rows.
+// How many groups start with each of the sorted nodes.
 template <class Offset>
-__global__ void count_groups(const Offset *offsets, const std::int32_t *sorted_rows, const std::uint32_t *keys,
-                             std::int64_t rows, Sorting sorting, std::int32_t *begin, std::int64_t *long_rows) {
+__global__ void count_groups(const Offset *offsets, const std::int32_t *sorted_nodes, const std::uint32_t *keys,
+                             std::int64_t nodes, Sorting sorting, std::int32_t *begin, std::int64_t *long_rows) {
   const std::int64_t p = thread_number();
-  if (p > rows) return;
+  if (p > nodes) return;
   std::int32_t groups = 0;
-  if (p < rows && keys[p] == 0) {
-    const std::int32_t row = sorted_rows[p];
+  if (p < nodes && keys[p] == 0) { // of a row, as nodes are not long
+    const std::int32_t row = sorted_nodes[p];
     groups = static_cast<std::int32_t>((offsets[row + 1] - offsets[row] + sorting.longest() - 1) / sorting.longest());
-    if (p + 1 == rows || keys[p + 1] != 0) *long_rows = p + 1;
-  } else if (p < rows) {
-    const int            row_class = class_of(Sorting::entries_of(keys[p]), sorting.max_steps);
+    if (p + 1 == nodes || keys[p + 1] != 0) *long_rows = p + 1;
+  } else if (p < nodes) {
+    const int            row_class = sorting.class_of(Sorting::entries_of(keys[p]));
     const std::uint32_t *first = thrust::lower_bound(thrust::seq, keys, keys + p, sorting.first_of_class(keys[p], row_class));
-    groups = (p - (first - keys)) % rows_of(row_class) == 0;
+    groups = (p - (first - keys)) % nodes_of(row_class, sorting.node) == 0;
   }
   begin[p] = groups;
 }
 
-__global__ void place_groups(const std::int32_t *begin, std::int64_t rows, std::int32_t *first_row) {
+__global__ void place_groups(const std::int32_t *begin, std::int64_t nodes, std::int32_t *first_node) {
   const std::int64_t p = thread_number();
-  if (p > rows) return;
-  if (p == rows)
-    first_row[begin[rows]] = static_cast<std::int32_t>(rows);
+  if (p > nodes) return;
+  if (p == nodes)
+    first_node[begin[nodes]] = static_cast<std::int32_t>(nodes);
   else
-    for (std::int32_t g = begin[p]; g < begin[p + 1]; ++g) first_row[g] = static_cast<std::int32_t>(p);
+    for (std::int32_t g = begin[p]; g < begin[p + 1]; ++g) first_node[g] = static_cast<std::int32_t>(p);
+}
+
+constexpr int most_alike = most_siblings * most_node;
+
+// Of the rows that are not the first of 2, 3, ... most_alike, how many have other columns than the row before; and the longest row.
+struct NodeCounts {
+  unsigned long long odd[most_alike + 1];
+  unsigned long long longest;
+};
+
+// One warp a row.
+template <class Offset>
+__global__ void __launch_bounds__(block)
+  count_odd_rows(const Offset *offsets, const std::int32_t *columns, std::int64_t rows, NodeCounts *counts) {
+  const std::int64_t row = thread_number() / warp_lanes;
+  if (row >= rows) return;
+  const std::int64_t begin = offsets[row], size = offsets[row + 1] - begin, before = row > 0 ? offsets[row - 1] : Offset(0);
+  bool               same = row > 0 && begin - before == size;
+  for (std::int64_t k = lane_number(); same && k < size; k += warp_lanes) same = columns[begin + k] == columns[before + k];
+  same = __all_sync(all_lanes, same);
+  if (lane_number() != 0) return;
+  for (int alike = 2; alike <= most_alike; ++alike)
+    if (!same && row % alike != 0) atomicAdd(&counts->odd[alike], 1ULL);
+  if (static_cast<unsigned long long>(size) > counts->longest)
+    atomicMax(&counts->longest, static_cast<unsigned long long>(size));
 }
 
 struct DeviceCounts {
   unsigned long long groups[3][max_step_count + 1];
-  unsigned long long wide_groups, listed_rows;
+  unsigned long long wide_groups, listed_nodes;
 };
 
 // One warp a group: its record but for `at`, and its size in units.
 template <class Offset>
 __global__ void __launch_bounds__(block)
-  measure_groups(const Offset *offsets, const std::int32_t *columns, const std::int32_t *sorted_rows, const std::int32_t *begin,
-                 const std::int32_t *first_row, std::int64_t long_rows, std::int64_t group_count, int max_steps,
-                 bool always_wide, Group *groups, std::int64_t *sizes, DeviceCounts *counts) {
+  measure_groups(const Offset *offsets, const std::int32_t *columns, const std::int32_t *sorted_nodes,
+                 const std::int32_t *begin, const std::int32_t *first_node, std::int64_t long_rows, std::int64_t group_count,
+                 Sorting sorting, bool always_wide, Group *groups, std::int64_t *sizes, DeviceCounts *counts) {
   const std::int64_t g = thread_number() / warp_lanes;
   if (g > group_count) return;
   if (g == group_count) {
     if (lane_number() == 0) sizes[g] = 0;
     return;
   }
-  const std::int32_t p = first_row[g], first = sorted_rows[p];
+  const int          node = sorting.node;
+  const std::int32_t p = first_node[g], first = sorted_nodes[p];
   const bool         part = p < long_rows;
-  const std::int64_t longest = static_cast<std::int64_t>(max_steps) * step_slots;
-  const std::int64_t skipped = part ? (g - begin[p]) * longest : 0;
-  const std::int64_t left = offsets[first + 1] - offsets[first] - skipped, entries = left < longest ? left : longest;
-  const int          rows = part ? 1 : first_row[g + 1] - p;
+  const std::int64_t skipped = part ? (g - begin[p]) * sorting.longest() : 0, row = static_cast<std::int64_t>(first) * node;
+  const std::int64_t left = offsets[row + 1] - offsets[row] - skipped, most = sorting.longest();
+  const std::int64_t entries = left < most ? left : most;
+  const int          nodes = part ? 1 : first_node[g + 1] - p;
   std::int32_t       least = std::numeric_limits<std::int32_t>::max(), greatest = -1;
   bool               in_order = !part;
-  for (int r = lane_number(); r < rows; r += warp_lanes) {
-    const std::int32_t row = sorted_rows[p + r];
-    const std::int64_t from = offsets[row] + skipped, to = part ? from + entries : static_cast<std::int64_t>(offsets[row + 1]);
-    in_order = in_order && row == first + r;
+  for (int n = lane_number(); n < nodes; n += warp_lanes) {
+    const std::int64_t at = static_cast<std::int64_t>(sorted_nodes[p + n]) * node;
+    const std::int64_t from = offsets[at] + skipped, to = part ? from + entries : static_cast<std::int64_t>(offsets[at + 1]);
+    in_order = in_order && sorted_nodes[p + n] == first + n;
     if (from == to) continue;
     least = min(least, columns[from]);
     greatest = max(greatest, columns[to - 1]);
@@ -120,24 +150,24 @@ __global__ void __launch_bounds__(block)
   in_order = __all_sync(all_lanes, in_order);
   if (lane_number() != 0) return;
   Group group{};
-  group.row_class = part ? longest_class : class_of(entries, max_steps);
-  const int slots = 1 << group.row_class;
+  group.node = node - 1;
+  group.row_class = part ? longest_class : sorting.class_of(entries);
+  const int slots = 1 << group.row_class, of_lane = node == 1 ? slots_of_lane(group.row_class) : 1;
   group.steps = static_cast<std::uint64_t>((entries + slots - 1) / slots);
   if (group.steps > 0) {
     const std::int64_t last = entries - (static_cast<std::int64_t>(group.steps) - 1) * slots;
-    group.lanes = static_cast<std::uint64_t>((last + slots_of_lane(group.row_class) - 1) / slots_of_lane(group.row_class));
+    group.lanes = static_cast<std::uint64_t>((last + of_lane - 1) / of_lane);
+    group.wide = always_wide || greatest - least >= no_narrow_column;
+    group.base = group.wide ? 0 : least;
   }
-  group.wide = always_wide || greatest - least >= no_narrow_column;
-  if (group.steps == 0) group.wide = 0;
   group.in_order = in_order;
-  group.rows = part ? 0 : rows;
-  group.base = group.wide || group.steps == 0 ? 0 : least;
-  group.row = in_order ? first : p;
+  group.rows = part ? 0 : nodes * node;
+  group.row = in_order ? static_cast<std::int32_t>(row) : p;
   groups[g] = group;
   sizes[g] = bytes_of(group) / unit;
   atomicAdd(&counts->groups[group.row_class < 2 ? group.row_class : 2][group.steps], 1ULL);
   if (group.wide) atomicAdd(&counts->wide_groups, 1ULL);
-  if (!in_order) atomicAdd(&counts->listed_rows, static_cast<unsigned long long>(rows));
+  if (!in_order) atomicAdd(&counts->listed_nodes, static_cast<unsigned long long>(nodes));
 }
 
 // One warp a group.
@@ -189,7 +219,7 @@ template <class Offset> MatrixView<Offset> view_of(const DeviceMatrix &m, const 
           m.groups.size(),
           const_cast<std::uint8_t *>(m.data.data()),
           offsets,
-          m.sorted_rows.data(),
+          m.sorted_nodes.data(),
           m.long_begin.data(),
           static_cast<std::int64_t>(m.max_steps) * step_slots};
 }
@@ -198,23 +228,55 @@ template <class F> void with_view(const DeviceMatrix &m, F &&f) {
   if (m.groups.size() > 0) csr::with_offsets(m.offsets, [&](const auto *offsets) { f(view_of(m, offsets)); });
 }
 
-// Sorted rows and where the groups of each begin.
-void sort_rows(Algorithms &algorithms, Executor &executor, DeviceMatrix &m, const Config &config, Array<std::int32_t> &begin) {
-  const Sorting        sorting{m.max_steps, std::max(config.window, m.rows / most_windows + 1)};
-  Array<std::uint32_t> keys(executor, m.rows), sorted_keys(executor, m.rows);
-  Array<std::int32_t>  numbers(executor, m.rows);
+struct Sharing {
+  int node, siblings;
+};
+
+Sharing sharing_of(const NodeCounts &found, const DeviceMatrix &m) {
+  constexpr Sharing all[] = {{4, 2}, {3, 2}, {4, 1}, {3, 1}, {2, 1}};
+  for (const Sharing &one : all) {
+    const int alike = one.node * one.siblings, longest_class_of = one.siblings > 1 ? longest_sibling_class : longest_node_class;
+    const bool fits = static_cast<std::int64_t>(found.longest) <= most_entries(longest_class_of, m.max_steps);
+    if (fits && m.rows % alike == 0 && found.odd[alike] == 0) return one;
+  }
+  return {1, 1};
+}
+
+// The most rows that share their columns, if all do and none is too long to be in a node. A look at the first rows spares most
+// matrices the look at all of them.
+Sharing find_sharing(Algorithms &algorithms, Executor &executor, const DeviceMatrix &m, const std::int32_t *columns) {
+  constexpr std::int64_t first_rows = 12288; // whole nodes of any size
+  Array<NodeCounts>      counts(executor, 1);
+  Sharing                sharing = {1, 1};
+  for (const std::int64_t rows : {std::min(m.rows, first_rows), m.rows}) {
+    TCBOUND_CUDA(cudaMemsetAsync(counts.data(), 0, sizeof(NodeCounts), algorithms.stream()));
+    csr::with_offsets(m.offsets, [&](const auto *offsets) {
+      count_odd_rows<<<grid_for(rows * warp_lanes), block, 0, algorithms.stream()>>>(offsets, columns, rows, counts.data());
+      TCBOUND_LAUNCHED();
+    });
+    sharing = sharing_of(algorithms.read(counts.data()), m);
+    if (sharing.node == 1) break;
+  }
+  return sharing;
+}
+
+// Sorted nodes and where the groups of each begin.
+void sort_nodes(Algorithms &algorithms, Executor &executor, DeviceMatrix &m, const Sorting &sorting, std::int64_t nodes,
+                Array<std::int32_t> &begin) {
+  Array<std::uint32_t> keys(executor, nodes), sorted_keys(executor, nodes);
+  Array<std::int32_t>  numbers(executor, nodes);
   Array<std::int64_t>  long_rows(executor, 1);
-  m.sorted_rows = Array<std::int32_t>(executor, m.rows);
+  m.sorted_nodes = Array<std::int32_t>(executor, nodes);
   TCBOUND_CUDA(cudaMemsetAsync(long_rows.data(), 0, sizeof(std::int64_t), algorithms.stream()));
   csr::with_offsets(m.offsets, [&](const auto *offsets) {
-    make_keys<<<grid_for(m.rows), block, 0, algorithms.stream()>>>(offsets, m.rows, sorting, keys.data(), numbers.data());
+    make_keys<<<grid_for(nodes), block, 0, algorithms.stream()>>>(offsets, nodes, sorting, keys.data(), numbers.data());
     TCBOUND_LAUNCHED();
-    algorithms.sort_pairs(keys.data(), sorted_keys.data(), numbers.data(), m.sorted_rows.data(), m.rows);
-    count_groups<<<grid_for(m.rows + 1), block, 0, algorithms.stream()>>>(offsets, m.sorted_rows.data(), sorted_keys.data(),
-                                                                          m.rows, sorting, begin.data(), long_rows.data());
+    algorithms.sort_pairs(keys.data(), sorted_keys.data(), numbers.data(), m.sorted_nodes.data(), nodes);
+    count_groups<<<grid_for(nodes + 1), block, 0, algorithms.stream()>>>(offsets, m.sorted_nodes.data(), sorted_keys.data(),
+                                                                         nodes, sorting, begin.data(), long_rows.data());
     TCBOUND_LAUNCHED();
   });
-  algorithms.exclusive_sum(begin.data(), begin.data(), m.rows + 1);
+  algorithms.exclusive_sum(begin.data(), begin.data(), nodes + 1);
   m.counts.long_rows = algorithms.read(long_rows.data());
 }
 
@@ -222,16 +284,40 @@ void take_counts(const DeviceCounts &from, Counts &to) {
   for (std::size_t c = 0; c < 3; ++c)
     for (std::size_t s = 0; s <= max_step_count; ++s) to.groups[c][s] = static_cast<std::int64_t>(from.groups[c][s]);
   to.wide_groups = static_cast<std::int64_t>(from.wide_groups);
-  to.listed_rows = static_cast<std::int64_t>(from.listed_rows);
+  to.listed_nodes = static_cast<std::int64_t>(from.listed_nodes);
+}
+
+// Puts the nodes into groups; `begin` and `at` then tell the first group of each sorted node and where each group's data starts.
+void arrange(Algorithms &algorithms, Executor &executor, DeviceMatrix &m, const std::int32_t *columns, const Sorting &sorting,
+             bool wide, Array<std::int32_t> &begin, Array<std::int64_t> &at) {
+  const std::int64_t nodes = m.rows / m.node;
+  begin = Array<std::int32_t>(executor, nodes + 1);
+  sort_nodes(algorithms, executor, m, sorting, nodes, begin);
+  const std::int64_t  group_count = algorithms.read(begin.data() + nodes);
+  Array<std::int32_t> first_node(executor, group_count + 1);
+  Array<DeviceCounts> device_counts(executor, 1);
+  at = Array<std::int64_t>(executor, group_count + 1);
+  m.groups = Array<Group>(executor, group_count);
+  TCBOUND_CUDA(cudaMemsetAsync(device_counts.data(), 0, sizeof(DeviceCounts), algorithms.stream()));
+  place_groups<<<grid_for(nodes + 1), block, 0, algorithms.stream()>>>(begin.data(), nodes, first_node.data());
+  TCBOUND_LAUNCHED();
+  csr::with_offsets(m.offsets, [&](const auto *offsets) {
+    measure_groups<<<grid_for((group_count + 1) * warp_lanes), block, 0, algorithms.stream()>>>(
+      offsets, columns, m.sorted_nodes.data(), begin.data(), first_node.data(), m.counts.long_rows, group_count, sorting, wide,
+      m.groups.data(), at.data(), device_counts.data());
+    TCBOUND_LAUNCHED();
+  });
+  algorithms.exclusive_sum(at.data(), at.data(), group_count + 1);
+  take_counts(algorithms.read(device_counts.data()), m.counts);
 }
 
 } // namespace
 
-std::int64_t Counts::slots() const {
+std::int64_t Counts::steps() const {
   std::int64_t steps = 0;
   for (const auto &of_class : groups)
     for (std::size_t s = 0; s < of_class.size(); ++s) steps += of_class[s] * static_cast<std::int64_t>(s);
-  return steps * step_slots;
+  return steps;
 }
 
 DeviceMatrix::DeviceMatrix(Executor &executor, csr::DeviceArrays &a, const Config &config)
@@ -242,24 +328,24 @@ DeviceMatrix::DeviceMatrix(Executor &executor, csr::DeviceArrays &a, const Confi
   const Array<double>       values = std::move(offsets.values);
   Algorithms                algorithms(executor);
   const cudaStream_t        stream = algorithms.stream();
-  Array<std::int32_t>       begin(executor, rows + 1);
-  sort_rows(algorithms, executor, *this, config, begin);
-  const std::int64_t  group_count = algorithms.read(begin.data() + rows);
-  Array<std::int32_t> first_row(executor, group_count + 1);
-  Array<std::int64_t> at(executor, group_count + 1);
-  Array<DeviceCounts> device_counts(executor, 1);
-  groups = Array<Group>(executor, group_count);
-  TCBOUND_CUDA(cudaMemsetAsync(device_counts.data(), 0, sizeof(DeviceCounts), stream));
-  place_groups<<<grid_for(rows + 1), block, 0, stream>>>(begin.data(), rows, first_row.data());
-  TCBOUND_LAUNCHED();
-  csr::with_offsets(offsets, [&](const auto *o) {
-    measure_groups<<<grid_for((group_count + 1) * warp_lanes), block, 0, stream>>>(
-      o, columns.data(), sorted_rows.data(), begin.data(), first_row.data(), counts.long_rows, group_count, max_steps,
-      config.wide, groups.data(), at.data(), device_counts.data());
-    TCBOUND_LAUNCHED();
-  });
-  algorithms.exclusive_sum(at.data(), at.data(), group_count + 1);
-  take_counts(algorithms.read(device_counts.data()), counts);
+  if (config.nodes) {
+    const Sharing sharing = find_sharing(algorithms, executor, *this, columns.data());
+    node = sharing.node;
+    siblings = sharing.siblings;
+  }
+  const std::int64_t  nodes = rows / node;
+  Array<std::int32_t> begin;
+  Array<std::int64_t> at;
+  const std::int64_t  window = std::max(config.window / node, nodes / most_windows + 1);
+  Sorting             sorting{max_steps, node, (window + siblings - 1) / siblings * siblings};
+  arrange(algorithms, executor, *this, columns.data(), sorting, config.wide, begin, at);
+  // A window keeps together rows that read neighbouring parts of x. Where most read all over x, sorting them all fills groups
+  // better, and rows of a kind come together.
+  if (2 * counts.wide_groups > groups.size() && sorting.window < nodes && !config.wide) {
+    sorting.window = nodes;
+    arrange(algorithms, executor, *this, columns.data(), sorting, config.wide, begin, at);
+  }
+  const std::int64_t group_count = groups.size();
   data = Array<std::uint8_t>(executor, unit * algorithms.read(at.data() + group_count));
   if (counts.long_rows > 0) {
     counts.long_parts = algorithms.read(begin.data() + counts.long_rows);
@@ -319,11 +405,11 @@ void DeviceMatrix::diagonal(Executor &executor, double *d) const {
 }
 
 std::int64_t DeviceMatrix::product_bytes() const {
-  return data.bytes() + groups.bytes() + 4 * counts.listed_rows + long_begin.bytes() + parts.bytes() + arrivals.bytes();
+  return data.bytes() + groups.bytes() + 4 * counts.listed_nodes + long_begin.bytes() + parts.bytes() + arrivals.bytes();
 }
 
 std::int64_t DeviceMatrix::stored_bytes() const {
-  return data.bytes() + groups.bytes() + sorted_rows.bytes() + offsets.bytes() + long_begin.bytes() + parts.bytes() +
+  return data.bytes() + groups.bytes() + sorted_nodes.bytes() + offsets.bytes() + long_begin.bytes() + parts.bytes() +
          arrivals.bytes();
 }
 

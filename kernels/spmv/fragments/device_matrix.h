@@ -13,11 +13,11 @@ struct Counts {
   // Groups by the number of their steps: of class 0, of class 1, of the others.
   std::array<std::array<std::int64_t, max_step_count + 1>, 3> groups{};
   std::int64_t                                                wide_groups = 0;
-  std::int64_t                                                listed_rows = 0; // of groups whose rows are not in order
+  std::int64_t                                                listed_nodes = 0; // of groups whose rows are not in order
   std::int64_t                                                long_rows = 0;
   std::int64_t                                                long_parts = 0;
 
-  std::int64_t slots() const; // of all steps
+  std::int64_t steps() const; // of all groups
 };
 
 // One matrix in device memory in the order of layout.h.
@@ -41,8 +41,10 @@ public:
 
   std::int64_t        rows = 0, columns_count = 0, nonzeros = 0;
   int                 max_steps = 1;
-  csr::DeviceArrays   offsets; // no columns, no values
-  Array<std::int32_t> sorted_rows;
+  int                 node = 1;     // rows that share their columns, 1 to 4
+  int                 siblings = 1; // nodes that do
+  csr::DeviceArrays   offsets;      // no columns, no values
+  Array<std::int32_t> sorted_nodes; // by their numbers; of 1 row: rows
   Array<Group>        groups;
   Array<std::uint8_t> data;
   Array<std::int32_t> long_begin; // first group of each long row, and of what comes behind; these are the first rows and groups

@@ -2,22 +2,39 @@
 
 #include <cstdio>
 
+#include "columns.h"
+#include "spmv/csr/pack_rows.h"
+
 namespace tcbound::fragments {
 
 namespace {
 
-// Rows that share a fragment row take an instruction each; the sums are those of multiply.h.
-std::int64_t issued_flops(const Counts &counts, MmaShape mma) {
-  if (mma == MmaShape::automatic) return 2 * counts.slots();
+std::int64_t slots_of(const DeviceMatrix &m) { return m.counts.steps() * warp_lanes * values_of_lane(m.node); }
+
+// As mma.h has it. Rows that share a fragment row take an instruction each.
+std::int64_t issued_flops(const DeviceMatrix &m, MmaShape mma) {
+  if (mma == MmaShape::automatic) return 2 * slots_of(m);
   const MmaShapeFacts &shape = facts_of(mma);
   const std::int64_t   steps = shape.k / 4; // of one instruction
+  const std::int64_t   of_steps = shape.m == 16 && m.node > 1 ? slices / 2 : values_of_lane(m.node);
   std::int64_t         instructions = 0;
-  for (std::size_t c = 0; c < counts.groups.size(); ++c)
+  for (std::size_t c = 0; c < m.counts.groups.size(); ++c)
     for (std::int64_t s = 1; s <= max_step_count; ++s) {
-      const std::int64_t of_slice = c == 0 ? 4 : (c == 1 ? 2 : (s + steps - 1) / steps);
-      instructions += counts.groups[c][static_cast<std::size_t>(s)] * slices * of_slice;
+      const std::int64_t each = c == 0 ? 4 * slices : (c == 1 ? 2 * slices : (s + steps - 1) / steps * of_steps);
+      instructions += m.counts.groups[c][static_cast<std::size_t>(s)] * each;
     }
   return instructions * 2 * shape.m * shape.n * shape.k;
+}
+
+// An instruction takes the rows of one node (of siblings, of both) in 4 columns of the matrix a step, and as many columns of x as it
+// has rows.
+std::int64_t issued_flops_of_columns(const DeviceMatrix &m, MmaShape mma, std::int64_t padded) {
+  const MmaShapeFacts &shape = facts_of(mma);
+  const std::int64_t   steps = shape.k / 4, units = warp_lanes / 4 * columns_of_lane(m.node) / m.siblings;
+  std::int64_t         instructions = 0;
+  for (std::int64_t s = 1; s <= max_step_count; ++s)
+    instructions += m.counts.groups[2][static_cast<std::size_t>(s)] * ((s + steps - 1) / steps) * units;
+  return padded / shape.m * instructions * 2 * shape.m * shape.n * shape.k;
 }
 
 } // namespace
@@ -64,28 +81,63 @@ Work FragmentFormat::work(bool transpose, bool accumulate) const {
   const std::int64_t  outputs = transpose ? plain_.columns_count : plain_.rows;
   Work                work;
   work.useful_flops = 2 * plain_.nonzeros;
-  work.issued_flops = issued_flops(m.counts, mma_);
-  work.padded_flops = 2 * m.counts.slots();
+  work.issued_flops = issued_flops(m, mma_);
+  work.padded_flops = 2 * slots_of(m);
   work.bytes = m.product_bytes() + 8 * (plain_.rows + plain_.columns_count) + (accumulate ? 8 * outputs : 0);
   work.compulsory_bytes = work.bytes;
   return work;
 }
 
+// The matrix is read once for all columns; x is read, written side by side and read again.
+Work FragmentFormat::work_of_columns(bool transpose, bool accumulate, std::int64_t count) const {
+  const DeviceMatrix &m = transpose ? transposed_ : plain_;
+  if (count <= 1 || (transpose && !have_transpose_) || m.node == 1)
+    return Format::work_of_columns(transpose, accumulate, count);
+  const std::int64_t padded = padded_columns(mma_, count), outputs = transpose ? plain_.columns_count : plain_.rows;
+  Work               work;
+  work.useful_flops = count * 2 * plain_.nonzeros;
+  work.padded_flops = padded * 2 * slots_of(m);
+  work.issued_flops = mma_ == MmaShape::automatic ? work.padded_flops : issued_flops_of_columns(m, mma_, padded);
+  work.bytes = m.product_bytes() + count * 8 * (plain_.rows + plain_.columns_count) + 2 * 8 * padded * inputs(transpose) +
+               (accumulate ? count * 8 * outputs : 0);
+  work.compulsory_bytes = work.bytes;
+  return work;
+}
+
+const double *FragmentFormat::pack(Executor &executor, const Product &product, const Columns &by) {
+  const std::int64_t rows = inputs(product.transpose), padded = padded_columns(mma_, by.count);
+  if (packed_.size() < padded * rows) packed_ = Array<double>(executor, padded * rows);
+  csr::pack_rows(executor, product.x, rows, by, columns_at_a_time(mma_, by.count), padded, packed_.data());
+  return packed_.data();
+}
+
 std::int64_t FragmentFormat::stored_bytes() const {
-  return plain_.stored_bytes() + transposed_.stored_bytes() + transposition_.bytes();
+  return plain_.stored_bytes() + transposed_.stored_bytes() + transposition_.bytes() + packed_.bytes();
+}
+
+// rho of a product, and of one with 16 columns.
+std::string FragmentFormat::redundancy() const {
+  if (mma_ == MmaShape::automatic || plain_.nonzeros == 0) return {};
+  const auto rho = [](const Work &w) { return static_cast<double>(w.issued_flops) / static_cast<double>(w.useful_flops); };
+  char       text[120];
+  std::snprintf(text, sizeof text, "; %.1f operations issued for a useful one, %.1f with 16 columns of x",
+                rho(work(false, false)), rho(work_of_columns(false, false, 16)));
+  return text;
 }
 
 std::string FragmentFormat::describe() const {
   const Counts      &c = plain_.counts;
-  const std::int64_t groups = plain_.groups.size(), slots = c.slots();
+  const std::int64_t groups = plain_.groups.size(), slots = slots_of(plain_);
   const double       filled = slots > 0 ? static_cast<double>(plain_.nonzeros) / static_cast<double>(slots) : 1.0;
-  char               text[200];
-  std::snprintf(text, sizeof text,
-                "%lld groups of fragments, %.1f %% of their slots filled, %lld of them with 16-bit columns; "
-                "%lld long rows in %lld parts",
-                static_cast<long long>(groups), 100 * filled, static_cast<long long>(groups - c.wide_groups),
-                static_cast<long long>(c.long_rows), static_cast<long long>(c.long_parts));
-  return text;
+  const std::string  nodes = plain_.node == 1 ? "" : " of rows in nodes of " + std::to_string(plain_.node * plain_.siblings);
+  char               text[300];
+  std::snprintf(
+    text, sizeof text,
+    "%lld groups of fragments%s, %.1f %% of their slots filled, %lld of them with 16-bit columns; %lld long rows in "
+    "%lld parts",
+    static_cast<long long>(groups), nodes.c_str(), 100 * filled, static_cast<long long>(groups - c.wide_groups),
+    static_cast<long long>(c.long_rows), static_cast<long long>(c.long_parts));
+  return text + redundancy();
 }
 
 Work predict(const CsrView &view, bool transpose, bool accumulate) {
@@ -93,19 +145,19 @@ Work predict(const CsrView &view, bool transpose, bool accumulate) {
   Work               work;
   work.useful_flops = 2 * view.nonzeros;
   work.issued_flops = work.useful_flops;
-  work.bytes = 10 * view.nonzeros + (outputs + step_slots - 1) / step_slots * static_cast<std::int64_t>(sizeof(Group)) +
+  work.bytes = 17 * view.nonzeros / 2 + (outputs + step_slots - 1) / step_slots * static_cast<std::int64_t>(sizeof(Group)) +
                8 * (view.rows + view.columns_count) + (accumulate ? 8 * outputs : 0);
   work.compulsory_bytes = work.bytes;
   return work;
 }
 
 const std::vector<Variant> &variants() {
+  static const std::int64_t         all_rows = std::int64_t(1) << 31;
   static const std::vector<Variant> all = {
-    {"s8", {8, 16384, 8, false}},    {"s12", {12, 16384, 8, false}},
-    {"s48", {48, 16384, 8, false}},  {"r1", {24, 16384, 1, false}},
-    {"r4", {24, 16384, 4, false}},   {"r16", {24, 16384, 16, false}},
-    {"w4096", {24, 4096, 8, false}}, {"w-all", {24, std::int64_t(1) << 31, 8, false}},
-    {"wide", {24, 16384, 8, true}},
+    {"s12", {12, 16384, 4, true, false}},   {"s16", {16, 16384, 4, true, false}},      {"s48", {48, 16384, 4, true, false}},
+    {"r1", {24, 16384, 1, true, false}},    {"r2", {24, 16384, 2, true, false}},       {"r8", {24, 16384, 8, true, false}},
+    {"w4096", {24, 4096, 4, true, false}},  {"w-all", {24, all_rows, 4, true, false}}, {"wide", {24, 16384, 4, true, true}},
+    {"rows", {24, 16384, 4, false, false}},
   };
   return all;
 }

@@ -14,6 +14,7 @@ public:
   void         refill(Executor &executor, const double *values, MemorySpace space) override;
   void         diagonal(Executor &executor, double *d) override { plain_.diagonal(executor, d); }
   Work         work(bool transpose, bool accumulate) const override;
+  Work         work_of_columns(bool transpose, bool accumulate, std::int64_t count) const override;
   double       usual_share() const override { return 0.88; }
   std::string  mma() const override { return mma_ == MmaShape::automatic ? std::string() : facts_of(mma_).name; }
   std::int64_t stored_bytes() const override;
@@ -26,12 +27,21 @@ public:
   int      rounds() const { return config_.rounds; }
   MmaShape shape() const { return mma_; }
 
+  // Whether there are kernels for several columns at once: where rows come in nodes.
+  bool has_nodes(Executor &executor, bool transpose) { return matrix(executor, transpose).node > 1; }
+  // The columns of x side by side, as columns.h wants them; in stream order, until the next call.
+  const double *pack(Executor &executor, const Product &product, const Columns &by);
+  std::int64_t  inputs(bool transpose) const { return transpose ? plain_.rows : plain_.columns_count; }
+
 private:
+  std::string redundancy() const;
+
   MmaShape           mma_;
   Config             config_;
   DeviceMatrix       plain_, transposed_;
   csr::Transposition transposition_;
   bool               have_transpose_ = false;
+  Array<double>      packed_;
 };
 
 // What both kernels promise: no more than the matrix's sizes tell, the columns at their narrowest.

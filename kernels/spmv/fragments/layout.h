@@ -19,6 +19,17 @@
 // A lane's slots of a row hold consecutive entries of it. The last step keeps only the first lanes of each row, as many as the
 // longest row of the group needs, and rows come sorted by length within windows: nearly nothing is padding.
 //
+// Where every 2, 3 or 4 consecutive rows have the same columns (the unknowns of a mesh's nodes), they make a node, and what is said
+// above of a row holds for nodes: the rows of a node lie in the slices of the same lanes, so that a lane has one column, and
+// loads x once, for all its slots (for two with nodes of 2). With nodes of 3 the fourth slot does not exist.
+//
+//   class c             2   3   4   5
+//   lanes of a node     4   8  16  32
+//   nodes of a group    8   4   2   1    (twice as many of 2 rows)
+//
+// Where every 6 or 8 consecutive rows have the same columns, pairs of nodes of 3 or 4 do: siblings. Nothing else changes but that
+// both are in the same group, the first at an even place; products with several columns then load x once for both.
+//
 // In memory: for each step, slots 0 and 1 of every lane side by side, then slots 2 and 3 (16-byte loads); behind the values the
 // columns of each lane's 4 slots side by side, as 16-bit distances from the group's least column where its columns span less than
 // 65535, else as they are. A slot without an entry has the value 0 and no column: x is not read for it, and what is infinite or
@@ -46,6 +57,19 @@ constexpr int log2_slots_of_lane(int row_class) { return row_class - log2_lanes_
 constexpr int slots_of_lane(int row_class) { return 1 << log2_slots_of_lane(row_class); }
 constexpr int rows_of(int row_class) { return step_slots >> row_class; }
 
+constexpr int most_node = 4;
+constexpr int longest_node_class = 5; // there are no parts of nodes: rows that would need any are not put into nodes
+constexpr int most_siblings = 2;
+constexpr int longest_sibling_class = 4; // a group of the next one has one node
+
+constexpr int log2_lanes_of(int row_class, int node) { return node == 1 ? log2_lanes_of(row_class) : row_class; }
+constexpr int values_of_lane(int node) { return node == 3 ? 3 : slices; }
+constexpr int columns_of_lane(int node) { return node == 1 ? slices : (node == 2 ? 2 : 1); }
+// Nodes (of 1: rows) of a full group.
+constexpr int nodes_of(int row_class, int node) {
+  return node == 1 ? rows_of(row_class) : (warp_lanes >> row_class) * (node == 2 ? 2 : 1);
+}
+
 // Entries that a row of that class may have.
 constexpr std::int64_t most_entries(int row_class, int max_steps) {
   return row_class < least_fragment_class ? row_class + 1 : static_cast<std::int64_t>(max_steps) << row_class;
@@ -58,6 +82,13 @@ constexpr int class_of(std::int64_t entries, int max_steps) {
   return row_class;
 }
 
+// The same for the rows of nodes.
+constexpr int class_of_node(std::int64_t entries, int max_steps) {
+  int row_class = least_fragment_class;
+  while (row_class < longest_node_class && entries > most_entries(row_class, max_steps)) ++row_class;
+  return row_class;
+}
+
 // Read by the group's warp with one 16-byte load.
 struct alignas(16) Group {
   std::uint64_t at : 37;       // where its values start, in units
@@ -67,27 +98,34 @@ struct alignas(16) Group {
   std::uint64_t wide : 1;      // columns have 32 bits
   std::uint64_t in_order : 1;  // its rows follow one another in the matrix, `row` being the first
   std::uint64_t rows : 8;      // how many; 0: a part of a long row
+  std::uint64_t node : 2;      // rows of a node, less 1
   std::int32_t  base;          // what narrow columns are counted from; 0 where they are wide
-  std::int32_t  row;           // place of its first row in the table of sorted rows, where they do not follow one another
+  std::int32_t  row;           // place of its first node in the table of sorted nodes, where they do not follow one another
 };
 static_assert(sizeof(Group) == 16);
 
 constexpr int max_step_count = 63;
 
+constexpr int node_of(const Group &g) { return static_cast<int>(g.node) + 1; }
+
+// In what follows `node` is the group's; kernels know it beforehand.
 // Lanes whose slots the last step keeps, all rows of the group together.
-constexpr int last_step_lanes(const Group &g) { return (warp_lanes >> log2_lanes_of(g.row_class)) * static_cast<int>(g.lanes); }
+constexpr int last_step_lanes(const Group &g, int node) {
+  return (warp_lanes >> log2_lanes_of(g.row_class, node)) * static_cast<int>(g.lanes);
+}
 
 // Lanes of all steps.
-constexpr int stored_lanes(const Group &g) {
-  return g.steps == 0 ? 0 : warp_lanes * (static_cast<int>(g.steps) - 1) + last_step_lanes(g);
+constexpr int stored_lanes(const Group &g, int node) {
+  return g.steps == 0 ? 0 : warp_lanes * (static_cast<int>(g.steps) - 1) + last_step_lanes(g, node);
 }
 
 constexpr int column_bytes(bool wide) { return wide ? 4 : 2; }
-constexpr int value_bytes_of(const Group &g) { return stored_lanes(g) * slices * 8; }
+constexpr int value_bytes_of(const Group &g, int node) { return stored_lanes(g, node) * values_of_lane(node) * 8; }
 
 // Bytes of a group's data, a multiple of the unit.
 constexpr std::int64_t bytes_of(const Group &g) {
-  return (value_bytes_of(g) + stored_lanes(g) * slices * column_bytes(g.wide) + unit - 1) / unit * unit;
+  const int node = node_of(g), column_bytes_of = stored_lanes(g, node) * columns_of_lane(node) * column_bytes(g.wide);
+  return (value_bytes_of(g, node) + column_bytes_of + unit - 1) / unit * unit;
 }
 
 // Where a lane finds its slots in a step.
@@ -96,27 +134,39 @@ struct Place {
   int  index; // the lane's number among them
   bool kept;  // whether it is one of them
 };
-constexpr Place place_of(const Group &g, bool last_step, int lane) {
-  const int log2 = log2_lanes_of(g.row_class), in_row = lane & ((1 << log2) - 1), lanes = static_cast<int>(g.lanes);
+constexpr Place place_of(const Group &g, int node, bool last_step, int lane) {
+  const int log2 = log2_lanes_of(g.row_class, node), in_row = lane & ((1 << log2) - 1), lanes = static_cast<int>(g.lanes);
   if (!last_step) return {warp_lanes, lane, true};
-  return {last_step_lanes(g), (lane >> log2) * lanes + in_row, in_row < lanes};
+  return {last_step_lanes(g, node), (lane >> log2) * lanes + in_row, in_row < lanes};
+}
+
+// Where a step keeps the value of a slot of the lane at that place: pairs of slots, then what is left of them.
+constexpr int value_index(int slice, int node, const Place &place) {
+  const bool single = node == 3 && slice == 2;
+  return slice / 2 * 2 * place.lanes + (single ? place.index : 2 * place.index + slice % 2);
 }
 
 // The row, counted from the group's first, and the entry of it that slot `slice` of a lane holds in step 0; in step t the entry
-// is t * 2^c further.
+// is t * 2^c further. Nodes of 3 have no slice 3.
 struct Slot {
   int row, entry;
 };
-constexpr Slot slot_of(int row_class, int lane, int slice) {
+constexpr Slot slot_of(int row_class, int node, int lane, int slice) {
+  if (node == 2)
+    return {2 * ((lane >> row_class) + (warp_lanes >> row_class) * (slice >> 1)) + (slice & 1), lane & ((1 << row_class) - 1)};
+  if (node > 2) return {node * (lane >> row_class) + slice, lane & ((1 << row_class) - 1)};
   const int of_row = log2_lanes_of(row_class), of_lane = log2_slots_of_lane(row_class);
   return {(lane >> of_row) + (warp_lanes >> of_row) * (slice >> of_lane),
           ((lane & ((1 << of_row) - 1)) << of_lane) + (slice & ((1 << of_lane) - 1))};
 }
 
 // After the sums of the fragment rows have been spread over the lanes, lane 4 i + j has fragment row i of slice j. Those of a row
-// are neighbours: 2^(c - 2) lanes, of which the first stores the result of this row of the group.
+// are neighbours: 2^(c - 2) lanes (of nodes: as many, at a distance of 4), of which the first stores the result of this row of
+// the group.
 constexpr int lanes_of_sum(int row_class) { return 1 << (row_class - least_fragment_class); }
-constexpr int row_of_sum(int row_class, int lane) {
+constexpr int sum_distance(int node) { return node == 1 ? 1 : slices; }
+constexpr int row_of_sum(int row_class, int node, int lane) {
+  if (node > 1) return slot_of(row_class, node, lane & ~3, lane & 3).row;
   return row_class >= 4 ? lane >> (row_class - least_fragment_class) : (lane >> 2) + 8 * ((lane & 3) >> (row_class - 2));
 }
 

@@ -5,8 +5,11 @@
 // product is the diagonal, which lies in lane 4 i + i / 2 for row i, in one of two registers.
 //
 // m8n8k4 takes one step of one slice: 8 of its 64 results are wanted. The others have 16 rows for the same 8 columns: both slices
-// lie in A, the first in its upper half, and one instruction for each slice's x makes 8 wanted results of 128. They take 1, 2 or 4
-// steps. For .cu files only.
+// lie in A, the first in its upper half, and one instruction for each slice's x makes 8 wanted results of 128. Slices that share
+// their x (`shared`) take one instruction, with 16 wanted results. They take 1, 2 or 4 steps.
+//
+// With several columns of x all results may be wanted: a[step][] are then 8 or 16 of those columns, and b[step][] rows of the matrix;
+// element(sums, eight, e) is that of column lane / 4 of each 8 and of row 2 (lane % 4) + e. For .cu files only.
 
 #include <cuda_runtime.h>
 
@@ -16,27 +19,38 @@ namespace {
 struct M8n8k4 {
   static constexpr int rows = 8;
   static constexpr int steps = 1;
-  struct Sums { // of two slices
+
+  template <bool shared> struct Sums { // of two slices
     double c[2][2];
   };
-  static __device__ void multiply_add(Sums &s, const double (&a)[steps][2], const double (&b)[steps][2]) {
+
+  // The first `used` of two slices.
+  template <int used, bool shared>
+  static __device__ void multiply_add(Sums<shared> &s, const double (&a)[steps][2], const double (&b)[steps][2]) {
 #pragma unroll
-    for (int j = 0; j < 2; ++j)
+    for (int j = 0; j < used; ++j)
       asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
           : "+d"(s.c[j][0]), "+d"(s.c[j][1])
           : "d"(a[0][j]), "d"(b[0][j]));
   }
-  static __device__ double sum(const Sums &s, int slice, int odd_row) { return odd_row ? s.c[slice][1] : s.c[slice][0]; }
+  template <bool shared> static __device__ double sum(const Sums<shared> &s, int slice, int odd_row) {
+    return odd_row ? s.c[slice][1] : s.c[slice][0];
+  }
+  static __device__ double &element(Sums<true> &s, int eight, int e) { return s.c[eight][e]; }
 };
 
 struct SixteenRows {
   static constexpr int rows = 16;
-  struct Sums { // of two slices, each with all 16 rows
-    double c[2][4];
+
+  template <bool shared> struct Sums { // of two slices together; for the x of each of them, or for that of both
+    double c[shared ? 1 : 2][4];
   };
-  static __device__ double sum(const Sums &s, int slice, int odd_row) {
-    return odd_row ? s.c[slice][2 * slice + 1] : s.c[slice][2 * slice];
+
+  template <bool shared> static __device__ double sum(const Sums<shared> &s, int slice, int odd_row) {
+    const double(&c)[4] = s.c[shared ? 0 : slice];
+    return odd_row ? c[2 * slice + 1] : c[2 * slice];
   }
+  static __device__ double &element(Sums<true> &s, int eight, int e) { return s.c[0][2 * eight + e]; }
 };
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
@@ -47,20 +61,22 @@ struct SixteenRows {
 #endif
 
 struct M16n8k4 : SixteenRows {
-  static constexpr int   steps = 1;
-  static __device__ void multiply_add(Sums &s, const double (&a)[steps][2], const double (&b)[steps][2]) {
+  static constexpr int steps = 1;
+  template <int used, bool shared>
+  static __device__ void multiply_add(Sums<shared> &s, const double (&a)[steps][2], const double (&b)[steps][2]) {
 #pragma unroll
-    for (int j = 0; j < 2; ++j)
+    for (int j = 0; j < (shared ? 1 : used); ++j)
       TCBOUND_MMA_90("mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};",
                      "d"(a[0][0]), "d"(a[0][1]), "d"(b[0][j]));
   }
 };
 
 struct M16n8k8 : SixteenRows {
-  static constexpr int   steps = 2;
-  static __device__ void multiply_add(Sums &s, const double (&a)[steps][2], const double (&b)[steps][2]) {
+  static constexpr int steps = 2;
+  template <int used, bool shared>
+  static __device__ void multiply_add(Sums<shared> &s, const double (&a)[steps][2], const double (&b)[steps][2]) {
 #pragma unroll
-    for (int j = 0; j < 2; ++j)
+    for (int j = 0; j < (shared ? 1 : used); ++j)
       TCBOUND_MMA_90("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
                      "{%0, %1, %2, %3};",
                      "d"(a[0][0]), "d"(a[0][1]), "d"(a[1][0]), "d"(a[1][1]), "d"(b[0][j]), "d"(b[1][j]));
@@ -68,10 +84,11 @@ struct M16n8k8 : SixteenRows {
 };
 
 struct M16n8k16 : SixteenRows {
-  static constexpr int   steps = 4;
-  static __device__ void multiply_add(Sums &s, const double (&a)[steps][2], const double (&b)[steps][2]) {
+  static constexpr int steps = 4;
+  template <int used, bool shared>
+  static __device__ void multiply_add(Sums<shared> &s, const double (&a)[steps][2], const double (&b)[steps][2]) {
 #pragma unroll
-    for (int j = 0; j < 2; ++j)
+    for (int j = 0; j < (shared ? 1 : used); ++j)
       TCBOUND_MMA_90("mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5, %6, %7, %8, %9, %10, %11}, "
                      "{%12, %13, %14, %15}, {%0, %1, %2, %3};",
                      "d"(a[0][0]), "d"(a[0][1]), "d"(a[1][0]), "d"(a[1][1]), "d"(a[2][0]), "d"(a[2][1]), "d"(a[3][0]),

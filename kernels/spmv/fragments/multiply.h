@@ -6,14 +6,16 @@
 // matrix is read once, past the L1 and first to leave the L2, so that x stays there.
 //
 // Math has
-//   depth                            steps whose loads are on their way together, 2 or 4
-//   min_blocks                       that a multiprocessor must be able to hold: what registers are left for a thread
-//   Sums                             what the lane keeps of the sums of its 4 slices
-//   add<steps>(sums, values, x)      the products of so many steps
-//   collect(sums, lane)              in lane 4 i + j, the sum of fragment row i of slice j
+//   depth(node)                      steps whose loads are on their way together, 2 or 4
+//   min_blocks(node)                 that a multiprocessor must be able to hold: what registers are left for a thread
+//   Sums<node>                       what the lane keeps of the sums of its slices
+//   add<node, steps>(sums, v, x)     the products of so many steps
+//   collect<node>(sums, lane)        in lane 4 i + j, the sum of fragment row i of slice j
 //   packed<lanes>(values, x, lane)   of one step, in the first lane of `lanes` lanes that share a row: the row's sum in each slice
 
 #include <algorithm>
+#include <cstring>
+#include <type_traits>
 
 #include <cuda_runtime.h>
 
@@ -31,7 +33,7 @@ constexpr unsigned all_lanes = 0xffffffffU;
 struct Arguments {
   const Group        *groups;
   const std::uint8_t *data;
-  const std::int32_t *sorted_rows, *long_begin;
+  const std::int32_t *sorted_nodes, *long_begin;
   double             *parts;
   unsigned           *arrivals;
   std::int32_t        group_count;
@@ -46,12 +48,34 @@ struct Arguments {
 struct Stream {
   std::uint64_t policy;
 
-  __device__         Stream() { asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy)); }
+  // again: it will be read once more soon.
+  __device__ explicit Stream(bool again = false) {
+    if (again)
+      asm("createpolicy.fractional.L2::evict_normal.b64 %0, 1.0;" : "=l"(policy));
+    else
+      asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+  }
   __device__ double2 load(const double2 *from) const {
     double2 to;
     asm volatile("ld.global.L1::no_allocate.L2::cache_hint.v2.f64 {%0, %1}, [%2], %3;"
                  : "=d"(to.x), "=d"(to.y)
                  : "l"(from), "l"(policy));
+    return to;
+  }
+  __device__ double load(const double *from) const {
+    double to;
+    asm volatile("ld.global.L1::no_allocate.L2::cache_hint.f64 %0, [%1], %2;" : "=d"(to) : "l"(from), "l"(policy));
+    return to;
+  }
+  // 2, 4, 8 or 16 bytes of columns.
+  __device__ ushort1 load(const ushort1 *from) const {
+    ushort1 to;
+    asm volatile("ld.global.L1::no_allocate.L2::cache_hint.u16 %0, [%1], %2;" : "=h"(to.x) : "l"(from), "l"(policy));
+    return to;
+  }
+  __device__ uint1 load(const uint1 *from) const {
+    uint1 to;
+    asm volatile("ld.global.L1::no_allocate.L2::cache_hint.u32 %0, [%1], %2;" : "=r"(to.x) : "l"(from), "l"(policy));
     return to;
   }
   __device__ uint2 load(const uint2 *from) const {
@@ -61,30 +85,33 @@ struct Stream {
                  : "l"(from), "l"(policy));
     return to;
   }
-  __device__ int4 load(const int4 *from) const {
-    int4 to;
-    asm volatile("ld.global.L1::no_allocate.L2::cache_hint.v4.s32 {%0, %1, %2, %3}, [%4], %5;"
+  __device__ uint4 load(const uint4 *from) const {
+    uint4 to;
+    asm volatile("ld.global.L1::no_allocate.L2::cache_hint.v4.u32 {%0, %1, %2, %3}, [%4], %5;"
                  : "=r"(to.x), "=r"(to.y), "=r"(to.z), "=r"(to.w)
                  : "l"(from), "l"(policy));
     return to;
   }
 };
 
-// Columns of a lane's 4 slots, as they are stored.
-struct NarrowColumns {
-  using Stored = uint2;
-  static __device__ Stored none() { return {0xffffffffU, 0xffffffffU}; }
+// A lane's columns as they are stored, as words: 4, or 2 or 1 of nodes.
+template <class Stored> __device__ unsigned word(const Stored &stored, int k) {
+  unsigned words[(sizeof(Stored) + 3) / 4] = {};
+  memcpy(words, &stored, sizeof stored);
+  return words[k];
+}
+template <int columns> struct NarrowColumns {
+  using Stored = std::conditional_t<columns == 4, uint2, std::conditional_t<columns == 2, uint1, ushort1>>;
   // x counts from the group's base.
-  static __device__ double gather(const double *x, const Stored &stored, int slot) {
-    const unsigned pair = slot < 2 ? stored.x : stored.y, column = slot % 2 == 0 ? pair & 0xffffU : pair >> 16;
+  static __device__ double gather(const double *x, const Stored &stored, int k) {
+    const unsigned pair = word(stored, k / 2), column = k % 2 == 0 ? pair & 0xffffU : pair >> 16;
     return column == no_narrow_column ? 0.0 : __ldg(x + column);
   }
 };
-struct WideColumns {
-  using Stored = int4;
-  static __device__ Stored none() { return {no_wide_column, no_wide_column, no_wide_column, no_wide_column}; }
-  static __device__ double gather(const double *x, const Stored &stored, int slot) {
-    const int column = slot == 0 ? stored.x : (slot == 1 ? stored.y : (slot == 2 ? stored.z : stored.w));
+template <int columns> struct WideColumns {
+  using Stored = std::conditional_t<columns == 4, uint4, std::conditional_t<columns == 2, uint2, uint1>>;
+  static __device__ double gather(const double *x, const Stored &stored, int k) {
+    const auto column = static_cast<std::int32_t>(word(stored, k));
     return column < 0 ? 0.0 : __ldg(x + column);
   }
 };
@@ -96,22 +123,23 @@ template <class T> __device__ const T *settled(const T *pointer) {
 }
 
 // Where a lane reads a group.
-template <class Columns> struct Source {
+template <class Columns, int node> struct Source {
   using Stored = typename Columns::Stored;
+  static constexpr int step_pairs = warp_lanes * values_of_lane(node) / 2; // of values
+  static constexpr int share = slices / columns_of_lane(node);             // slots with the same column
+
   Stream         stream;
-  const double2 *values;  // of the lane in step 0
+  const double2 *values;  // of the lane in step 0, the first pair
   const Stored  *columns; // the same
   const double  *x;
   Place          last;
-  int            back; // from the lane's place in a step to its place in the last one
   int            lane;
 
-  __device__ Source(const Arguments &a, const Group &group, int lane_) : last(place_of(group, true, lane_)), lane(lane_) {
+  __device__ Source(const Arguments &a, const Group &group, int lane_) : last(place_of(group, node, true, lane_)), lane(lane_) {
     const std::uint8_t *data = a.data + unit * static_cast<std::int64_t>(group.at);
     values = settled(reinterpret_cast<const double2 *>(data) + lane);
-    columns = settled(reinterpret_cast<const Stored *>(data + value_bytes_of(group)) + lane);
+    columns = settled(reinterpret_cast<const Stored *>(data + value_bytes_of(group, node)) + lane);
     x = settled(a.x + group.base);
-    back = last.index - lane;
   }
 
   // Steps t ... t + steps - 1: values and x. `ends`: the last of them is the group's last.
@@ -120,17 +148,21 @@ template <class Columns> struct Source {
 #pragma unroll
     for (int u = 0; u < steps; ++u) {
       const bool at_end = ends && u == steps - 1;
-      stored[u] = Columns::none();
-      if (!at_end || last.kept) stored[u] = stream.load(columns + ((t + u) * warp_lanes + (at_end ? back : 0)));
+      memset(&stored[u], 0xff, sizeof(Stored)); // none
+      if (!at_end || last.kept) stored[u] = stream.load(columns + ((t + u) * warp_lanes + (at_end ? last.index - lane : 0)));
     }
 #pragma unroll
     for (int u = 0; u < steps; ++u) {
       const bool at_end = ends && u == steps - 1;
       double2    first = {0.0, 0.0}, second = {0.0, 0.0};
       if (!at_end || last.kept) {
-        const double2 *from = values + ((t + u) * (step_slots / 2) + (at_end ? back : 0));
+        const double2 *from = values + ((t + u) * step_pairs + (at_end ? last.index - lane : 0));
+        const int      lanes = at_end ? last.lanes : warp_lanes;
         first = stream.load(from);
-        second = stream.load(from + (at_end ? last.lanes : warp_lanes));
+        if (node == 3)
+          second.x = stream.load(reinterpret_cast<const double *>(from) + (2 * lanes - (at_end ? last.index : lane)));
+        else
+          second = stream.load(from + lanes);
       }
       v[u][0] = first.x;
       v[u][1] = first.y;
@@ -141,35 +173,39 @@ template <class Columns> struct Source {
 #pragma unroll
     for (int u = 0; u < steps; ++u)
 #pragma unroll
-      for (int j = 0; j < slices; ++j) w[u][j] = Columns::gather(x, stored[u], j);
+      for (int k = 0; k < slices / share; ++k) {
+        w[u][k * share] = Columns::gather(x, stored[u], k);
+#pragma unroll
+        for (int j = 1; j < share; ++j) w[u][k * share + j] = w[u][k * share];
+      }
   }
 };
 
-template <class Math, int steps, bool ends, class Source>
-__device__ void add_steps(const Source &source, int t, typename Math::Sums &sums) {
+template <class Math, int node, int steps, bool ends, class Source>
+__device__ void add_steps(const Source &source, int t, typename Math::template Sums<node> &sums) {
   double v[steps][slices], w[steps][slices];
   source.template load<steps, ends>(t, v, w);
-  Math::template add<steps>(sums, v, w);
+  Math::template add<node, steps>(sums, v, w);
 }
 
-template <class Math, class Source> __device__ double sum_fragment_rows(const Source &source, int steps) {
-  constexpr int       depth = Math::depth;
-  typename Math::Sums sums{};
-  int                 t = 0;
-  for (; t + depth < steps; t += depth) add_steps<Math, depth, false>(source, t, sums);
+template <class Math, int node, class Source> __device__ double sum_fragment_rows(const Source &source, int steps) {
+  constexpr int                      depth = Math::depth(node);
+  typename Math::template Sums<node> sums{};
+  int                                t = 0;
+  for (; t + depth < steps; t += depth) add_steps<Math, node, depth, false>(source, t, sums);
   static_assert(depth == 2 || depth == 4);
   if constexpr (depth == 4) {
-    if (t + 4 == steps) add_steps<Math, 4, true>(source, t, sums);
-    if (t + 3 == steps) add_steps<Math, 3, true>(source, t, sums);
+    if (t + 4 == steps) add_steps<Math, node, 4, true>(source, t, sums);
+    if (t + 3 == steps) add_steps<Math, node, 3, true>(source, t, sums);
   }
-  if (t + 2 == steps) add_steps<Math, 2, true>(source, t, sums);
-  if (t + 1 == steps) add_steps<Math, 1, true>(source, t, sums);
-  return Math::collect(sums, source.lane);
+  if (t + 2 == steps) add_steps<Math, node, 2, true>(source, t, sums);
+  if (t + 1 == steps) add_steps<Math, node, 1, true>(source, t, sums);
+  return Math::template collect<node>(sums, source.lane);
 }
 
 // The matrix's row that a row of the group is.
-__device__ std::int32_t number_of(const Arguments &a, const Group &group, int row) {
-  return group.in_order ? group.row + row : __ldg(a.sorted_rows + group.row + row);
+template <int node> __device__ std::int32_t number_of(const Arguments &a, const Group &group, int row) {
+  return group.in_order ? group.row + row : __ldg(a.sorted_nodes + group.row + row / node) * node + row % node;
 }
 
 __device__ void store(const Arguments &a, std::int32_t at, double sum) {
@@ -190,7 +226,7 @@ __device__ void multiply_packed(const Arguments &a, const Group &group, const So
 #pragma unroll
   for (int j = 0; j < slices; ++j) {
     const int row = source.lane / lanes + warp_lanes / lanes * j;
-    if (row < static_cast<int>(group.rows)) store(a, number_of(a, group, row), sums[j]);
+    if (row < static_cast<int>(group.rows)) store(a, number_of<1>(a, group, row), sums[j]);
   }
 }
 
@@ -210,21 +246,25 @@ __device__ void store_part(const Arguments &a, const Group &group, std::int32_t 
 #pragma unroll
   for (int distance = warp_lanes / 2; distance > 0; distance /= 2) total += __shfl_xor_sync(all_lanes, total, distance);
   if (lane != 0) return;
-  store(a, number_of(a, group, 0), total);
+  store(a, number_of<1>(a, group, 0), total);
   a.arrivals[group.row] = 0; // for the next product
 }
 
-template <class Math, class Columns>
+template <class Math, int node, class Columns>
 __device__ void multiply_group(const Arguments &a, const Group &group, std::int32_t g, int lane) {
-  const Source<Columns> source(a, group, lane);
-  if (group.row_class == 0) return multiply_packed<Math, 1>(a, group, source);
-  if (group.row_class == 1) return multiply_packed<Math, 2>(a, group, source);
-  const int          lanes = lanes_of_sum(group.row_class), row = row_of_sum(group.row_class, lane);
-  const bool         stores = (lane & (lanes - 1)) == 0 && row < static_cast<int>(group.rows);
-  const std::int32_t at = stores ? number_of(a, group, row) : 0; // on its way while the rows are summed
-  double             sum = sum_fragment_rows<Math>(source, static_cast<int>(group.steps));
-  for (int distance = 1; distance < lanes; distance *= 2) sum += __shfl_xor_sync(all_lanes, sum, distance);
-  if (group.rows == 0) return store_part(a, group, g, lane, sum);
+  const Source<Columns, node> source(a, group, lane);
+  if constexpr (node == 1) {
+    if (group.row_class == 0) return multiply_packed<Math, 1>(a, group, source);
+    if (group.row_class == 1) return multiply_packed<Math, 2>(a, group, source);
+  }
+  constexpr int      apart = sum_distance(node);
+  const int          lanes = lanes_of_sum(group.row_class), row = row_of_sum(group.row_class, node, lane);
+  const bool         has_row = node != 3 || lane % slices != 3;
+  const bool         stores = has_row && (lane / apart & (lanes - 1)) == 0 && row < static_cast<int>(group.rows);
+  const std::int32_t at = stores ? number_of<node>(a, group, row) : 0; // on its way while the rows are summed
+  double             sum = sum_fragment_rows<Math, node>(source, static_cast<int>(group.steps));
+  for (int distance = apart; distance < apart * lanes; distance *= 2) sum += __shfl_xor_sync(all_lanes, sum, distance);
+  if (node == 1 && group.rows == 0) return store_part(a, group, g, lane, sum);
   if (stores) store(a, at, sum);
 }
 
@@ -236,43 +276,52 @@ __device__ Group load_group(const Arguments &a, std::int32_t g) {
 }
 
 // A block takes groups that follow one another: rows that are near in the matrix find their neighbours' x in the L1.
-template <class Math> __global__ void __launch_bounds__(block, Math::min_blocks) multiply(Arguments a) {
+template <class Math, int node> __global__ void __launch_bounds__(block, Math::min_blocks(node)) multiply(Arguments a) {
   const int  lane = static_cast<int>(threadIdx.x % warp_lanes);
   auto       g = static_cast<std::int32_t>(blockIdx.x * block_warps * a.rounds + threadIdx.x / warp_lanes);
   const auto end = min(a.group_count, static_cast<std::int32_t>((blockIdx.x + 1) * block_warps * a.rounds));
   for (; g < end; g += block_warps) {
     const Group group = load_group(a, g);
     if (group.wide)
-      multiply_group<Math, WideColumns>(a, group, g, lane);
+      multiply_group<Math, node, WideColumns<columns_of_lane(node)>>(a, group, g, lane);
     else
-      multiply_group<Math, NarrowColumns>(a, group, g, lane);
+      multiply_group<Math, node, NarrowColumns<columns_of_lane(node)>>(a, group, g, lane);
   }
 }
 
+template <class Math, int node> void launch_nodes(Executor &executor, Arguments a, int most_rounds) {
+  // As many as leave each multiprocessor so many times the blocks that it holds that the last ones do not count.
+  constexpr int times = 8, min_blocks = Math::min_blocks(node);
+  a.rounds = std::clamp(a.group_count / (times * executor.device().multiprocessors * min_blocks * block_warps), 1, most_rounds);
+  const int in_block = block_warps * a.rounds;
+  multiply<Math, node><<<static_cast<unsigned>((a.group_count + in_block - 1) / in_block), block, 0,
+                         static_cast<cudaStream_t>(executor.stream())>>>(a);
+  TCBOUND_LAUNCHED();
+}
+
 template <class Math> void launch(Executor &executor, DeviceMatrix &m, const Product &product, int most_rounds) {
-  const auto groups = static_cast<std::int32_t>(m.groups.size());
-  if (groups == 0) return;
-  // As many as leave each multiprocessor several times the blocks that it holds.
-  const int rounds =
-    std::clamp(groups / (8 * executor.device().multiprocessors * Math::min_blocks * block_warps), 1, most_rounds);
-  const int in_block = block_warps * rounds;
+  if (m.groups.size() == 0) return;
   Arguments a{};
   a.groups = m.groups.data();
   a.data = m.data.data();
-  a.sorted_rows = m.sorted_rows.data();
+  a.sorted_nodes = m.sorted_nodes.data();
   a.long_begin = m.long_begin.data();
   a.parts = m.parts.data();
   a.arrivals = m.arrivals.data();
-  a.group_count = groups;
-  a.rounds = rounds;
+  a.group_count = static_cast<std::int32_t>(m.groups.size());
   a.x = product.x;
   a.y = product.y;
   a.z = product.z;
   a.alpha = product.alpha;
   a.beta = product.beta;
-  multiply<Math>
-    <<<static_cast<unsigned>((groups + in_block - 1) / in_block), block, 0, static_cast<cudaStream_t>(executor.stream())>>>(a);
-  TCBOUND_LAUNCHED();
+  if (m.node == 1)
+    launch_nodes<Math, 1>(executor, a, most_rounds);
+  else if (m.node == 2)
+    launch_nodes<Math, 2>(executor, a, most_rounds);
+  else if (m.node == 3)
+    launch_nodes<Math, 3>(executor, a, most_rounds);
+  else
+    launch_nodes<Math, 4>(executor, a, most_rounds);
 }
 
 } // namespace

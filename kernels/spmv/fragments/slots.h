@@ -11,7 +11,7 @@ template <class Offset> struct MatrixView {
   std::int64_t        group_count;
   std::uint8_t       *data;
   const Offset       *offsets;
-  const std::int32_t *sorted_rows;
+  const std::int32_t *sorted_nodes;
   const std::int32_t *long_begin;
   std::int64_t        longest; // entries of a row that is not long, and of a part of one that is
 };
@@ -28,28 +28,34 @@ __device__ inline std::int32_t column_in(const Group &group, const void *column)
                     : group.base + static_cast<std::int32_t>(*static_cast<const std::uint16_t *>(column));
 }
 
+// The matrix's row that a row of the group is.
+template <class Offset> __device__ std::int32_t row_in(const MatrixView<Offset> &m, const Group &group, int node, int row) {
+  return group.in_order ? group.row + row : m.sorted_nodes[group.row + row / node] * node + row % node;
+}
+
 // Calls f(SlotPlace) for the slots of one lane of group g, which may not have told its place to m.groups yet.
 template <class Offset, class F>
 __device__ void for_each_slot(const MatrixView<Offset> &m, std::int64_t g, const Group &group, int lane, F &&f) {
+  const int          node = node_of(group), share = slices / columns_of_lane(node);
   std::uint8_t      *data = m.data + unit * static_cast<std::int64_t>(group.at);
   auto              *values = reinterpret_cast<double *>(data);
-  std::uint8_t      *columns = data + value_bytes_of(group);
+  std::uint8_t      *columns = data + value_bytes_of(group, node);
   const int          width = column_bytes(group.wide);
   const bool         part = group.rows == 0;
   const int          rows = part ? 1 : static_cast<int>(group.rows);
   const std::int64_t skipped = part ? (g - m.long_begin[group.row]) * m.longest : 0;
-  for (int slice = 0; slice < slices; ++slice) {
-    const Slot         slot = slot_of(group.row_class, lane, slice);
+  for (int slice = 0; slice < values_of_lane(node); ++slice) {
+    const Slot         slot = slot_of(group.row_class, node, lane, slice);
     const bool         in = slot.row < rows;
-    const std::int32_t row = !in ? -1 : (group.in_order ? group.row + slot.row : m.sorted_rows[group.row + slot.row]);
+    const std::int32_t row = in ? row_in(m, group, node, slot.row) : -1;
     const std::int64_t begin = in ? m.offsets[row] + skipped : 0, end = in ? static_cast<std::int64_t>(m.offsets[row + 1]) : 0;
     const std::int64_t stop = part && begin + m.longest < end ? begin + m.longest : end;
     for (int t = 0; t < static_cast<int>(group.steps); ++t) {
-      const Place        place = place_of(group, t + 1 == static_cast<int>(group.steps), lane);
+      const Place        place = place_of(group, node, t + 1 == static_cast<int>(group.steps), lane);
       const std::int64_t entry = begin + slot.entry + (static_cast<std::int64_t>(t) << group.row_class);
       if (!place.kept) continue;
-      double       *value = values + t * step_slots + slice / 2 * 2 * place.lanes + 2 * place.index + slice % 2;
-      std::uint8_t *column = columns + width * (t * step_slots + slices * place.index + slice);
+      double       *value = values + t * warp_lanes * values_of_lane(node) + value_index(slice, node, place);
+      std::uint8_t *column = columns + width * ((t * warp_lanes + place.index) * columns_of_lane(node) + slice / share);
       f(SlotPlace{value, column, entry < stop ? entry : -1, row});
     }
   }

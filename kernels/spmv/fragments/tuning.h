@@ -15,8 +15,9 @@ namespace tcbound::fragments {
 
 struct Config {
   int          max_steps = 24; // of a group, 1 to 63: rows that would need more take more lanes
-  std::int64_t window = 16384; // rows that are sorted by length among themselves
+  std::int64_t window = 16384; // rows that are sorted by length among themselves, in a matrix of short-ranged rows
   int          rounds = 4;     // groups that a warp takes one after another, at most
+  bool         nodes = true;   // rows with the same columns share them, where all rows come in nodes
   bool         wide = false;   // 32-bit columns even where 16 bits would do
 };
 
