@@ -1,6 +1,7 @@
 static char help[] =
   "End to end in PETSc: MatMult and, where the matrix is symmetric and positive definite, an iteration of CG with Jacobi for\n"
-  "aijtcbound's backends (for the default one also with vectors of type tcbound), against PETSc's own GPU types.\n\n"
+  "aijtcbound's backends (for the default one also with vectors of type tcbound) and, on cubes, for stenciltcbound, against\n"
+  "PETSc's own GPU types.\n\n"
   "  -cases a,b,...   matrices of the suite (default poisson7-256, poisson27-160, poisson7-64), or all\n"
   "  -repeats N       timed batches (15)\n"
   "  -quick           small sizes, to test the benchmark itself\n"
@@ -15,6 +16,7 @@ static char help[] =
 #include "cases.h"
 #include "cg.h"
 #include "options.h"
+#include "stencil_matrix.h"
 
 namespace {
 
@@ -41,14 +43,15 @@ struct Type {
   std::string kernel; // of aijtcbound; empty: the type's own choice
 };
 
-// PETSc's own types, what aijtcbound takes by itself, and each of its device kernels.
-PetscErrorCode ListTypes(std::vector<Type> *types) {
+// PETSc's own types, what aijtcbound takes by itself, the matrix as a stencil's, and each of aijtcbound's device kernels.
+PetscErrorCode ListTypes(const tcbound::bench::MatrixCase &one, std::vector<Type> *types) {
   PetscInt           n;
   const char *const *names;
 
   PetscFunctionBeginUser;
   *types = {
     {"petsc/aijcusparse", MATAIJCUSPARSE, ""}, {"petsc/sellcuda", MATSEQSELLCUDA, ""}, {"aijtcbound", MATAIJTCBOUND, ""}};
+  if (tcbound::bench::IsCube(one)) types->push_back({"stenciltcbound", MATSTENCILTCBOUND, ""});
   PetscCall(TCBoundGetKernels("spmv", &n, &names));
   for (PetscInt k = 0; k < n; k++) {
     const std::string name = names[k]; // spmv/format/backend
@@ -58,7 +61,7 @@ PetscErrorCode ListTypes(std::vector<Type> *types) {
 }
 
 // B is NULL where the type's kernel cannot run.
-PetscErrorCode MakeMatrix(Mat A, const Type &type, Mat *B) {
+PetscErrorCode MakeMatrix(const tcbound::bench::Matrix &m, Mat A, const Type &type, Mat *B) {
   PetscBool   can_run;
   const char *why_not;
 
@@ -66,7 +69,9 @@ PetscErrorCode MakeMatrix(Mat A, const Type &type, Mat *B) {
   if (!strcmp(type.mat_type, MATSEQSELLCUDA)) {
     PetscCall(MatConvert(A, MATSELL, MAT_INITIAL_MATRIX, B));
     PetscCall(MatConvert(*B, MATSEQSELLCUDA, MAT_INPLACE_MATRIX, B));
-  } else
+  } else if (!strcmp(type.mat_type, MATSTENCILTCBOUND))
+    PetscCall(tcbound::bench::MakeStencil(m, false, B));
+  else
     PetscCall(MatConvert(A, type.mat_type, MAT_INITIAL_MATRIX, B));
   if (type.kernel.empty()) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatTCBoundCheckKernel(*B, type.kernel.c_str(), &can_run, &why_not));
@@ -160,15 +165,15 @@ PetscErrorCode Report(const Options &options, std::vector<Line> &lines) {
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode RunType(const tcbound::bench::MatrixCase &one, const Type &type, Mat A, Vec x, Vec y, Vec expected,
-                       const Options &options, Line line, std::vector<Line> *lines) {
+PetscErrorCode RunType(const tcbound::bench::MatrixCase &one, const tcbound::bench::Matrix &m, const Type &type, Mat A, Vec x,
+                       Vec y, Vec expected, const Options &options, Line line, std::vector<Line> *lines) {
   PetscReal error;
   PetscInt  rows;
   Mat       B;
 
   PetscFunctionBeginUser;
   PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDERR, "%s: %s\n", line.name.c_str(), type.label.c_str()));
-  PetscCall(MakeMatrix(A, type, &B));
+  PetscCall(MakeMatrix(m, A, type, &B));
   if (!B) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(CheckMult(B, x, y, expected, &error));
   PetscCheck(error < 1e-13, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s differs from aij by %g on %s", type.label.c_str(),
@@ -184,7 +189,7 @@ PetscErrorCode RunType(const tcbound::bench::MatrixCase &one, const Type &type, 
     line.repeats = std::min(options.repeats, 5);
     PetscCall(TimeCG(B, expected, y, line.repeats, &line.time_us));
     lines->push_back(line);
-    if (std::string(type.mat_type) == MATAIJTCBOUND && type.kernel.empty()) {
+    if (type.label.find('/') == std::string::npos) { // ours, as they come
       Vec b, solution;
 
       PetscCall(VecDuplicate(expected, &b));
@@ -231,8 +236,8 @@ PetscErrorCode RunCase(const tcbound::bench::MatrixCase &one, const Options &opt
   PetscCall(VecCopy(host_x, x));
   PetscCall(MatMult(A, host_x, host_y));
   PetscCall(VecCopy(host_y, expected));
-  PetscCall(ListTypes(&types));
-  for (const Type &type : types) PetscCall(RunType(one, type, A, x, y, expected, options, line, &lines));
+  PetscCall(ListTypes(one, &types));
+  for (const Type &type : types) PetscCall(RunType(one, m, type, A, x, y, expected, options, line, &lines));
   PetscCall(Report(options, lines));
   for (Vec *v : {&x, &y, &expected, &host_x, &host_y}) PetscCall(VecDestroy(v));
   PetscCall(MatDestroy(&A));

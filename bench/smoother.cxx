@@ -8,7 +8,6 @@ static char help[] = "A smoother of multigrid: four damped Jacobi sweeps from a 
                      "  -quick           small sizes, to test the benchmark itself\n"
                      "  -output FILE     append results as JSON lines; -git_sha SHA and -git_dirty go into them\n\n";
 
-#include <petscdmda.h>
 #include <petsctime.h>
 
 #include <cmath>
@@ -16,6 +15,7 @@ static char help[] = "A smoother of multigrid: four damped Jacobi sweeps from a 
 #include "cases.h"
 #include "cg.h"
 #include "options.h"
+#include "stencil_matrix.h"
 
 namespace {
 
@@ -30,31 +30,6 @@ struct Options {
 };
 
 constexpr double omega = 2.0 / 3.0;
-
-// The same matrix as coefficients of a grid: rows are numbered as a DMDA's on one rank.
-PetscErrorCode MakeStencil(const tcbound::bench::Matrix &m, bool host, Mat *A) {
-  const PetscInt        n = static_cast<PetscInt>(std::llround(std::cbrt(static_cast<double>(m.rows))));
-  const bool            star = m.offsets[1] == 4; // of a corner's row
-  std::vector<PetscInt> columns;
-  DM                    da;
-
-  PetscFunctionBeginUser;
-  PetscCall(DMDACreate3d(PETSC_COMM_SELF, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE,
-                         star ? DMDA_STENCIL_STAR : DMDA_STENCIL_BOX, n, n, n, 1, 1, 1, 1, 1, nullptr, nullptr, nullptr, &da));
-  PetscCall(DMSetUp(da));
-  PetscCall(DMSetMatType(da, MATSTENCILTCBOUND));
-  PetscCall(DMCreateMatrix(da, A));
-  if (host) PetscCall(MatTCBoundSetBackend(*A, "host"));
-  for (PetscInt row = 0; row < static_cast<PetscInt>(m.rows); row++) {
-    const auto begin = m.offsets[row], end = m.offsets[row + 1];
-    columns.assign(m.columns.begin() + begin, m.columns.begin() + end);
-    PetscCall(MatSetValuesLocal(*A, 1, &row, end - begin, columns.data(), m.values.data() + begin, INSERT_VALUES));
-  }
-  PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
-  PetscCall(DMDestroy(&da));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
 
 // Richardson's iterations with Jacobi, or with as many sweeps of ours, without norms and tests of convergence.
 PetscErrorCode MakeSmoother(Mat A, bool ours, int sweeps, KSP *ksp) {
@@ -203,7 +178,7 @@ PetscErrorCode RunCase(const tcbound::bench::MatrixCase &one, const Options &opt
   PetscCall(RunContender({"aijtcbound, tcboundsweep", true, ours}, B, options, &expected, line, &lines));
   PetscCall(MatDestroy(&B));
   PetscCall(MatDestroy(&A));
-  PetscCall(MakeStencil(m, options.host, &B));
+  PetscCall(tcbound::bench::MakeStencil(m, options.host, &B));
   PetscCall(RunContender({"stenciltcbound, jacobi", false, ours}, B, options, &expected, line, &lines));
   for (const char *steps : {"1", "2", "0"}) {
     const std::string label = std::string("stenciltcbound, tcboundsweep, ") + (*steps == '0' ? "auto" : steps) + " a pass";
