@@ -127,7 +127,7 @@ Cells relax(Executor &executor, Sweep &sweep, const Cells &in, const Cells &b, c
   sweep.relax(executor, in.empty() ? nullptr : x.data() + 1, source.data() + 1, out.data() + 3, r);
   executor.copy(result.data(), MemorySpace::host, out.data() + 3, executor.space(), bytes);
   executor.copy(kept.data(), MemorySpace::host, source.data() + 1, executor.space(), bytes);
-  EXPECT_EQ(std::memcmp(kept.data(), b.data(), bytes), 0) << "b was written to";
+  EXPECT_TRUE(b.empty() || std::memcmp(kept.data(), b.data(), bytes) == 0) << "b was written to";
   return result;
 }
 
