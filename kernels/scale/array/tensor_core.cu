@@ -3,8 +3,8 @@
 // elements went in, nothing is exchanged between lanes, and memory is accessed as on CUDA cores. Every element of D is the sum of
 // one product and of zeros, so that it is the rounded product whatever the order of summation (device_scale.h: special values).
 #include "cuda/mma.h"
+#include "cuda/mma_code.h"
 #include "device_scale.h"
-#include "mma_shape.h"
 
 namespace tcbound {
 namespace {
@@ -19,8 +19,6 @@ struct Diagonal {
 };
 
 struct M8n8k4 {
-  static constexpr MmaShape shape = MmaShape::m8n8k4;
-
   __device__ static void multiply(double (&r)[lane_elements], double q, const double (&v)[lane_elements], int lane) {
     const Diagonal b(q, lane);
 #pragma unroll
@@ -34,8 +32,6 @@ struct M8n8k4 {
 };
 
 struct M16n8k4 {
-  static constexpr MmaShape shape = MmaShape::m16n8k4;
-
   __device__ static void multiply(double (&r)[lane_elements], double q, const double (&v)[lane_elements], int lane) {
     const Diagonal b(q, lane);
     r[0] = r[1] = r[2] = r[3] = 0.0;
@@ -45,8 +41,6 @@ struct M16n8k4 {
 };
 
 struct M16n8k8 {
-  static constexpr MmaShape shape = MmaShape::m16n8k8;
-
   __device__ static void multiply(double (&r)[lane_elements], double q, const double (&v)[lane_elements], int lane) {
     const Diagonal b(q, lane);
     r[0] = r[1] = r[2] = r[3] = 0.0;
@@ -56,8 +50,6 @@ struct M16n8k8 {
 
 // D has half as many elements as A: one half of A and of B is zero.
 struct M16n8k16 {
-  static constexpr MmaShape shape = MmaShape::m16n8k16;
-
   __device__ static void multiply(double (&r)[lane_elements], double q, const double (&v)[lane_elements], int lane) {
     const Diagonal b(q, lane);
     r[0] = r[1] = r[2] = r[3] = 0.0;
@@ -65,28 +57,13 @@ struct M16n8k16 {
   }
 };
 
-// Whether this build has code with that instruction for the present device.
-template <class Shape> bool has_code() {
-  static const int compiled_for = [] {
-    cudaFuncAttributes attributes;
-    TCBOUND_CUDA(cudaFuncGetAttributes(&attributes, scale::scale_array<Shape, true>));
-    return attributes.ptxVersion;
-  }();
-  return compiled_for >= facts_of(Shape::shape).compute;
-}
-
 // Of the shapes with the greatest peak the one that issues least.
 MmaShape choose(const Device &device, MmaShape wanted) {
   if (wanted != MmaShape::automatic) return wanted;
-  return check_mma(device, MmaShape::m16n8k8).empty() && has_code<M16n8k8>() ? MmaShape::m16n8k8 : MmaShape::m8n8k4;
+  return check_mma_code(device, MmaShape::m16n8k8).empty() ? MmaShape::m16n8k8 : MmaShape::m8n8k4;
 }
 
-template <class Shape> void launch(Executor &executor, const Elementwise &call) {
-  if (!has_code<Shape>())
-    throw Error(ErrorCode::unsupported, std::string("scale/array/tensor_core: this build has no code with ") +
-                                          facts_of(Shape::shape).name + " for this device");
-  scale::launch<Shape>(executor, call);
-}
+template <class Shape> void launch(Executor &executor, const Elementwise &call) { scale::launch<Shape>(executor, call); }
 
 class ScaleArrayTensorCore final : public ElementwiseKernel {
 public:
@@ -95,7 +72,7 @@ public:
   MemorySpace space() const override { return MemorySpace::cuda; }
 
   std::string check_vectors(const Device &device, std::int64_t length, MmaShape mma) const override {
-    const std::string why_not = check_mma(device, mma);
+    const std::string why_not = check_mma_code(device, mma);
     return why_not.empty() ? scale::check_length(length) : why_not;
   }
 
@@ -107,7 +84,7 @@ public:
   void run(Executor &executor, const Elementwise &call) const override {
     scale::check_call(*this, call);
     const MmaShape    shape = choose(executor.device(), call.mma);
-    const std::string why_not = check_mma(executor.device(), shape);
+    const std::string why_not = check_mma_code(executor.device(), shape);
     if (!why_not.empty()) throw Error(ErrorCode::unsupported, name() + ": " + why_not);
     switch (shape) {
     case MmaShape::m8n8k4:

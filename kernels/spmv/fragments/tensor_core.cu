@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "columns.h"
+#include "cuda/mma_code.h"
 #include "fragment_format.h"
 #include "mma.h"
 #include "multiply.h"
@@ -97,7 +98,7 @@ public:
 
   std::string check(const Device &device, const Problem &problem) const override {
     const std::string why_not = csr::check_device(device, problem.csr);
-    return why_not.empty() ? check_mma(device, problem.mma) : why_not;
+    return why_not.empty() ? check_mma_code(device, problem.mma) : why_not;
   }
 
   Work predict(const Problem &problem, bool transpose, bool accumulate) const override {

@@ -1,4 +1,5 @@
 // Stencils on tensor cores: banded matrices times windows of rows (banded_2d.h).
+#include "../../cuda/mma_code.h"
 #include "passes.h"
 
 namespace tcbound::stencil {
@@ -16,11 +17,13 @@ public:
   }
 
 protected:
+  std::string check_instruction(const Device &device, MmaShape mma) const override { return check_mma_code(device, mma); }
+
   // Where a row of the stencil needs fewer columns of its window than the largest shape has, shorter instructions of the same
   // rate take over, so that it wastes nothing more than they do.
   MmaShape mma_for(const Device &device, MmaShape asked) const override {
     if (asked != MmaShape::automatic) return asked;
-    return check_mma(device, MmaShape::m16n8k16).empty() ? MmaShape::m16n8k16 : MmaShape::m8n8k4;
+    return check_mma_code(device, MmaShape::m16n8k16).empty() ? MmaShape::m16n8k16 : MmaShape::m8n8k4;
   }
 
   std::vector<PassMaker> makers(const Shape &shape, MmaShape mma) const override {

@@ -66,7 +66,8 @@ protected:
   virtual std::vector<PassMaker> makers(const Shape &shape, MmaShape mma) const = 0;
   // Those of relaxations, in the same way; the shape has a centre.
   virtual std::vector<RelaxationMaker> relaxation_makers(const Shape &) const { return {}; }
-  virtual MmaShape mma_for(const Device &, MmaShape asked) const { return asked; } // automatic: without tensor cores
+  virtual MmaShape    mma_for(const Device &, MmaShape asked) const { return asked; } // automatic: without tensor cores
+  virtual std::string check_instruction(const Device &device, MmaShape mma) const { return check_mma(device, mma); }
 };
 
 // Pipelines on CUDA cores for that shape; none if it is no shape that they know.

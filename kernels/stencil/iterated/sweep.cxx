@@ -110,7 +110,7 @@ std::unique_ptr<Sweep> PassSweeper::build(Executor &executor, const Problem &pro
   const MmaShape mma = mma_for(device, settings.mma);
   check_problem(problem);
   std::string why_not = check(device, problem.shape);
-  if (why_not.empty() && mma != MmaShape::automatic) why_not = check_mma(device, mma);
+  if (why_not.empty() && mma != MmaShape::automatic) why_not = check_instruction(device, mma);
   const std::vector<PassMaker> all = makers(problem.shape, mma);
   if (why_not.empty() && all.empty())
     why_not = std::string("there are no ") + facts_of(mma).name + " kernels of the stencil " + problem.shape.name;
@@ -120,14 +120,16 @@ std::unique_ptr<Sweep> PassSweeper::build(Executor &executor, const Problem &pro
   bool                   known = settings.depth == 0 || std::count(relaxing.begin(), relaxing.end(), settings.depth) > 0;
   Passes                 passes;
   std::string            valid;
+  const auto fits = [&](const auto &maker) { return static_cast<std::size_t>(maker.shared_bytes) <= device.shared_bytes; };
   for (const PassMaker &maker : all) {
+    if (!fits(maker)) continue;
     passes.push_back(maker.make(executor, problem));
     valid += (valid.empty() ? "" : ", ") + std::to_string(maker.depth);
     known = known || maker.depth == settings.depth;
   }
-  if (!known)
+  if (!known || passes.empty())
     throw Error(ErrorCode::unsupported, problem.shape.name + " in passes of " + std::to_string(settings.depth) +
-                                          " steps; there are passes of " + valid);
+                                          " steps; there are passes of " + (valid.empty() ? "none" : valid));
   const bool wide = mma != MmaShape::automatic && facts_of(mma).m > 8; // instructions of twice the rate
   const int  depth =
     settings.depth ? settings.depth : cheapest_depth(passes, problem.shape.points(), (wide ? 2.0 : 1.0) * settings.balance);
@@ -135,10 +137,14 @@ std::unique_ptr<Sweep> PassSweeper::build(Executor &executor, const Problem &pro
 
   PassRelaxation relaxation(problem, settings);
   std::string    why_no_relaxation = this->why_no_relaxation(problem.shape);
-  if (why_no_relaxation.empty())
-    for (const RelaxationMaker &maker : relaxation_makers(problem.shape))
-      if (static_cast<std::size_t>(maker.shared_bytes) <= device.shared_bytes) relaxation.add(maker.make(executor, problem));
-  if (why_no_relaxation.empty() && relaxation.empty()) why_no_relaxation = "the device has too little shared memory to relax";
+  if (why_no_relaxation.empty()) {
+    const std::vector<RelaxationMaker> relaxations = relaxation_makers(problem.shape);
+    if (!fits(relaxations.front())) // without single steps, not every number of them can be made
+      why_no_relaxation = "the device has too little shared memory to relax";
+    else
+      for (const RelaxationMaker &maker : relaxations)
+        if (fits(maker)) relaxation.add(maker.make(executor, problem));
+  }
   return std::make_unique<PassSweep>(problem, std::move(passes), mma == MmaShape::automatic ? "" : facts_of(mma).name,
                                      std::move(relaxation), name() + ": " + why_no_relaxation);
 }
