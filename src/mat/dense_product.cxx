@@ -139,6 +139,8 @@ PetscErrorCode MatTCBoundDenseProductSetFromOptions(Mat C) {
   if (product->type != MATPRODUCT_AB && product->type != MATPRODUCT_AtB) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatIsSeqAIJTCBound(product->A, &ours));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)product->B, &dense, MATSEQDENSE, MATSEQDENSECUDA, ""));
-  if (ours && dense) C->ops->productsymbolic = Symbolic;
+  // Off-diagonal blocks are multiplied by PETSc, which knows no rounded values.
+  if (ours && dense && static_cast<Mat_SeqAIJTCBound *>(product->A->spptr)->settings.value_precision == "fp64")
+    C->ops->productsymbolic = Symbolic;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -233,8 +233,10 @@ PetscErrorCode MatConvert_MPIAIJ_MPIAIJTCBound(Mat A, MatType, MatReuse reuse, M
 .  -mat_tcbound_mma (auto|m8n8k4|m16n8k4|m16n8k8|m16n8k16) - the FP64 matrix instruction of kernels on tensor cores
 .  -mat_tcbound_tune (model|measure)                     - choose among kernels by the bytes they move, or by timing them
 .  -mat_tcbound_tune_seconds s                           - seconds after which measuring tries no further kernel (10)
--  -mat_tcbound_reproducible (true|false)                - the same bits in every run (default); without, cusparse takes the
+.  -mat_tcbound_reproducible (true|false)                - the same bits in every run (default); without, cusparse takes the
                                                            faster of its algorithms
+.  -mat_tcbound_value_precision (fp64|fp32|bf16)         - lossy: round the values that products use
+-  -mat_tcbound_compare (true|false)                     - also run every other kernel that can on the input of each product
 
    Level: beginner
 

@@ -47,8 +47,9 @@ static PetscErrorCode MultiplyOneByOne(Mat A, PetscInt k, Vec x, Vec y) {
 
   Note:
   A `MATSTENCILTCBOUND` of one component and constant coefficients, on a grid that is not periodic, does several products in each pass
-  over memory, and on several ranks between two exchanges of values; so too if there is a ring of identity rows around the grid, as wide
-  as the stencil's radius. Other matrices do `k` products. `-info` says which it is, and why.
+  over memory, and on several ranks between two exchanges of values; so too if, in two and three dimensions, there is a ring of identity
+  rows around the grid, as wide as the stencil's radius. The host takes stencils of up to 49 points, CUDA cores those within 5, 9, 25 or
+  49 points or a star of radius 2 or 3 in two dimensions, 7, 13, 17, 19 or 27 in three. Other matrices do `k` products. `-info` says which it is, and why.
 
 .seealso: `MATSTENCILTCBOUND`, `PCTCBOUNDSWEEP`, `MatMult()`
 @*/

@@ -53,6 +53,7 @@ PetscErrorCode TCBoundMatSettingsSetBackend(TCBoundMatSettings &settings, MPI_Co
 PetscErrorCode TCBoundMatSettingsSetFormat(TCBoundMatSettings &settings, MPI_Comm comm, const char format[]) {
   PetscFunctionBegin;
   PetscCall(SetName(settings.format, comm, "-mat_tcbound_format", format, Formats(settings)));
+  if (settings.op == "stencil") settings.format = "grid"; // there is no other
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -237,9 +237,14 @@ PetscErrorCode MatStencilTCBoundGetTranspose(Mat A, Mat *transpose) {
   Mat_StencilTCBound *t = StencilOf(A);
   const char         *name = ((PetscObject)A)->name ? ((PetscObject)A)->name : ((PetscObject)A)->prefix;
 
+  PetscObjectState state;
+
   PetscFunctionBegin;
-  PetscCall(MatStencilTCBoundUpdate(A)); // which drops an old one
+  PetscCall(MatStencilTCBoundUpdate(A)); // which drops an old one where values were set;
+  PetscCall(PetscObjectStateGet((PetscObject)A, &state));
+  if (t->transpose_state != state) PetscCall(MatDestroy(&t->transpose)); // the state changes on all ranks at once
   if (!t->transpose) {
+    t->transpose_state = state;
     PetscCall(MatTranspose_StencilTCBound(A, MAT_INITIAL_MATRIX, &t->transpose));
     StencilOf(t->transpose)->label = !t->label.empty() ? t->label : name ? name : "";
 #if PetscDefined(HAVE_DEVICE)

@@ -263,7 +263,13 @@ static PetscErrorCode Make(Mat A, TCBoundStencilSweeps *sweeps) {
   if (!all && there) sweeps->why_not = "another rank's device cannot";
   if (!sweeps->why_not.empty()) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(BuildSweep(A, shape, weights, sweeps));
-  if (!sweeps->sweep->relaxes()) sweeps->why_not_relaxing = sweeps->sweeper->why_no_relaxation(shape);
+  if (!sweeps->sweep->relaxes()) {
+    sweeps->why_not_relaxing = sweeps->sweeper->why_no_relaxation(shape);
+    if (sweeps->why_not_relaxing.empty()) sweeps->why_not_relaxing = "the device has too little shared memory";
+  }
+  there = sweeps->why_not_relaxing.empty();
+  PetscCallMPI(MPI_Allreduce(&there, &all, 1, MPI_INT, MPI_MIN, PetscObjectComm((PetscObject)A)));
+  if (!all && there) sweeps->why_not_relaxing = "another rank's device cannot";
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -61,7 +61,8 @@ struct Mat_StencilTCBound {
   PetscSF                                    halo = NULL; // from rows of the matrix to ghosts
   TCBoundLogRow                              rows[TCBOUND_MAT_OPS][3] = {};
   PetscErrorCode (*natural_view)(Mat, PetscViewer) = NULL; // DMDA's, which shows the grid's own order
-  Mat transpose = NULL;                                    // made by the first transposed product, dropped with the format
+  Mat              transpose = NULL;                       // made by the first transposed product, dropped with the format
+  PetscObjectState transpose_state = 0;                    // of this matrix, when it was made
 
   // For several steps a pass.
   std::unique_ptr<TCBoundStencilSweeps> sweeps; // made when asked for, dropped with the format

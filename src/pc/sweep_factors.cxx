@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 // The largest eigenvalue of D^-1 A from few iterations, as KSPCHEBYSHEV estimates it: from below, closely.
 static PetscErrorCode EstimateLargest(PC pc, PetscReal *largest) {
@@ -15,6 +16,7 @@ static PetscErrorCode EstimateLargest(PC pc, PetscReal *largest) {
   PetscRandom            random;
   PetscBool              known, spd;
   PetscInt               n;
+  KSPConvergedReason     reason;
   std::vector<PetscReal> real(iterations + 1), imaginary(iterations + 1);
 
   PetscFunctionBegin;
@@ -36,7 +38,11 @@ static PetscErrorCode EstimateLargest(PC pc, PetscReal *largest) {
   PetscCall(KSPSetTolerances(ksp, 1e-12, PETSC_CURRENT, PETSC_CURRENT, iterations));
   PetscCall(KSPSolve(ksp, b, x));
   PetscCall(KSPComputeEigenvalues(ksp, iterations + 1, real.data(), imaginary.data(), &n));
-  *largest = n > 0 ? *std::max_element(real.begin(), real.begin() + n) : 1.0; // nothing to find: b was 0
+  PetscCall(KSPGetConvergedReason(ksp, &reason));
+  if (n > 0)
+    *largest = *std::max_element(real.begin(), real.begin() + n);
+  else // nothing to find because b was 0, or not found
+    *largest = reason > 0 ? 1.0 : std::numeric_limits<PetscReal>::quiet_NaN();
   PetscCall(KSPDestroy(&ksp));
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&b));

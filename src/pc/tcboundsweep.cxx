@@ -51,9 +51,6 @@ static PetscErrorCode InvertDiagonal(PC pc) {
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode PCApplyRichardson_TCBoundSweep(PC, Vec, Vec, Vec, PetscReal, PetscReal, PetscReal, PetscInt, PetscBool,
-                                                     PetscInt *, PCRichardsonConvergedReason *);
-
 // As the matrix makes them, where it can with our operations.
 static PetscErrorCode CreateVector(Mat A, Vec *v) {
   PetscBool ours, known;
@@ -81,8 +78,6 @@ static PetscErrorCode PCSetUp_TCBoundSweep(PC pc) {
   PetscCall(PCTCBoundSweepIsFused(pc->pmat, &sweeps, &why_not));
   PetscCall(PetscInfo(pc, "Sweeps %s%s\n", why_not ? "run one after the other: " : "are fused by ",
                       why_not ? why_not : sweeps->sweeper->name().c_str()));
-  // Richardson's iterations are with the operator; sweeps are with the matrix that preconditions.
-  pc->ops->applyrichardson = pc->mat == pc->pmat ? PCApplyRichardson_TCBoundSweep : NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -152,12 +147,35 @@ static PetscErrorCode PCApplyTranspose_TCBoundSweep(PC pc, Vec b, Vec x) {
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+// x = x + B (b - A x) with another matrix A than the one that preconditions. r: scratch.
+static PetscErrorCode IterateWithOperator(PC pc, PetscInt its, bool from_zero, Vec b, Vec x, Vec r) {
+  Vec correction;
+
+  PetscFunctionBegin;
+  PetscCall(VecDuplicate(x, &correction));
+  if (from_zero) PetscCall(VecSet(x, 0.0));
+  for (PetscInt i = 0; i < its; i++) {
+    PetscCall(MatMult(pc->mat, x, r));
+    PetscCall(VecAYPX(r, -1.0, b));
+    PetscCall(ApplySweeps(pc, false, 1, true, r, correction));
+    PetscCall(VecAXPY(x, 1.0, correction));
+  }
+  PetscCall(VecDestroy(&correction));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 // Without tests of convergence, as PCSOR has it.
-static PetscErrorCode PCApplyRichardson_TCBoundSweep(PC pc, Vec b, Vec x, Vec, PetscReal, PetscReal, PetscReal, PetscInt its,
+static PetscErrorCode PCApplyRichardson_TCBoundSweep(PC pc, Vec b, Vec x, Vec r, PetscReal, PetscReal, PetscReal, PetscInt its,
                                                      PetscBool guesszero, PetscInt *outits,
                                                      PCRichardsonConvergedReason *reason) {
+  const PetscInt at_once = 1024; // iterations whose sweeps are planned together
+
   PetscFunctionBegin;
-  if (its > 0) PetscCall(ApplySweeps(pc, false, its, guesszero, b, x));
+  if (pc->mat != pc->pmat)
+    PetscCall(IterateWithOperator(pc, its, guesszero, b, x, r));
+  else
+    for (PetscInt i = 0; i < its; i += at_once)
+      PetscCall(ApplySweeps(pc, false, PetscMin(at_once, its - i), guesszero && i == 0, b, x));
   *outits = its;
   *reason = PCRICHARDSON_CONVERGED_ITS;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -202,13 +220,15 @@ static PetscErrorCode PCDestroy_TCBoundSweep(PC pc) {
    `KSPCHEBYSHEV`, in an order in which no sum of few of them grows (Leja's).
 
    With a `MATSTENCILTCBOUND` of one component and constant coefficients, on a grid that is not periodic, a pass over memory does several
-   sweeps, and on several ranks there is one exchange of values for all of these; a ring around the grid, as wide as the stencil's
-   radius, may have rows of one multiple of the identity (Dirichlet's conditions). Other matrices take a product and vector operations
+   sweeps, and on several ranks there is one exchange of values for all of these; in two and three dimensions a ring around the grid, as
+   wide as the stencil's radius, may have rows of one multiple of the identity (Dirichlet's conditions). The host takes stencils of up to
+   49 points, CUDA cores those within 5 or 9 points in two dimensions and 7 or 27 in three. Other matrices take a product and vector operations
    for each sweep. `-ksp_view` and `-info` say which it is, and why.
 
    With `KSPRICHARDSON`, whose matrix preconditions itself, all iterations are done at once and without tests of convergence, as by
-   `PCSOR`: as smoother by -mg_levels_ksp_type richardson -mg_levels_ksp_max_it 2 -mg_levels_pc_type tcboundsweep. With a monitor, or
-   a null space attached to the matrix, `KSPRICHARDSON` applies the preconditioner iteration by iteration.
+   `PCSOR`: as smoother by -mg_levels_ksp_type richardson -mg_levels_ksp_max_it 2 -mg_levels_pc_type tcboundsweep. With a monitor, a
+   null space attached to the matrix, a scale other than 1, a test of convergence of one's own, or in transposed solves
+   `KSPRICHARDSON` applies the preconditioner iteration by iteration.
 
    For a symmetric matrix the preconditioner is symmetric. For a positive definite one, it is so too, as `KSPCG` needs, with an odd number
    of sweeps of jacobi or if omega is less than 2 over the largest eigenvalue of D^-1 A; with chebyshev if the interval reaches as far as

@@ -363,6 +363,24 @@ TEST_P(Products, RoundValuesIfAsked) {
   }
 }
 
+// On all ranks the same: none is rounded.
+TEST_P(Products, WithDenseMatricesKeepValues) {
+  option("-mat_tcbound_value_precision", "bf16");
+  const Pair  m(random_case());
+  Handle<Mat> dense, ours, reference;
+  PetscInt    rows;
+  PetscReal   norm, difference;
+  OK(MatGetLocalSize(m.aij, nullptr, &rows));
+  OK(MatCreateDense(PETSC_COMM_WORLD, rows, PETSC_DECIDE, PETSC_DETERMINE, 4, nullptr, &dense));
+  OK(MatSetRandom(dense, nullptr));
+  OK(MatMatMult(m.ours, dense, MAT_INITIAL_MATRIX, PETSC_DETERMINE, &ours));
+  OK(MatMatMult(m.aij, dense, MAT_INITIAL_MATRIX, PETSC_DETERMINE, &reference));
+  OK(MatNorm(reference, NORM_FROBENIUS, &norm));
+  OK(MatAXPY(ours, -1.0, reference, SAME_NONZERO_PATTERN));
+  OK(MatNorm(ours, NORM_FROBENIUS, &difference));
+  EXPECT_LE(difference, 1e-14 * norm);
+}
+
 TEST_P(Products, RoundedValuesKeepWhatIsNoNumber) {
   const double inf = std::numeric_limits<double>::infinity();
   option("-mat_tcbound_value_precision", "bf16");

@@ -103,6 +103,24 @@ TEST_P(StencilProducts, FollowChangedValues) {
   }
 }
 
+// Transposed ones too, and where one rank alone has set any.
+TEST_P(StencilProducts, FollowValuesSetOnOneRank) {
+  StencilPair m(grid_of(2, 30, 13, 1), Fill::constant);
+  for (const double value : {3.0, 4.0, 5.0}) {
+    expect_same_products(m.ours, m.aij);
+    for (Mat A : {static_cast<Mat>(m.ours), static_cast<Mat>(m.aij)}) {
+      PetscInt row;
+      OK(MatGetOwnershipRange(A, &row, nullptr));
+      if (world_rank() == 0) OK(MatSetValue(A, row, row, value, INSERT_VALUES));
+      OK(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+      OK(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+    }
+  }
+  expect_same_products(m.ours, m.aij);
+  OK(MatTCBoundSetFormat(m.ours, "auto")); // which is its only one
+  expect_same_products(m.ours, m.aij);
+}
+
 INSTANTIATE_TEST_SUITE_P(Host, StencilProducts, testing::Values("host"), backend_name<testing::TestParamInfo<const char *>>);
 INSTANTIATE_TEST_SUITE_P(Gpu, StencilProducts, testing::Values("cuda_core"),
                          backend_name<testing::TestParamInfo<const char *>>);

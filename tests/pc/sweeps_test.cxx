@@ -208,6 +208,40 @@ TEST_P(Sweeps, FollowChangedValues) {
   expect_same_sweeps(pc, m.ours, m.aij, {0.9}, 5, VECSTANDARD);
 }
 
+// Richardson's iterations are with the operator, be it the matrix that preconditions or, later, another one.
+TEST_P(Sweeps, IterateWithTheOperator) {
+  StencilPair m(grid_of(2, 21, 17, 1, true, 1), Fill::constant, 7), other(grid_of(2, 21, 17, 1, true, 1), Fill::variable, 8);
+  Handle<PC>  pc;
+  make_dominant(m);
+  make_dominant(other);
+  make_sweeps(m.ours, 2, &pc);
+  const std::vector<double> factors(2, 2.0 / 3.0);
+  expect_same_sweeps(pc, m.ours, m.aij, factors, 2, VECSTANDARD);
+  OK(PCSetOperators(pc, other.ours, m.ours));
+  for (const bool from_zero : {true, false}) {
+    Handle<Vec>                 b, x, w, rb, rx, r, z;
+    PetscInt                    done;
+    PCRichardsonConvergedReason reason;
+    make_vector(m.ours, true, VECSTANDARD, 5, &b);
+    make_vector(m.ours, false, VECSTANDARD, from_zero ? 0 : 6, &x);
+    make_vector(m.ours, false, VECSTANDARD, 0, &w);
+    make_vector(m.aij, true, VECSTANDARD, 5, &rb);
+    make_vector(m.aij, false, VECSTANDARD, 6, &rx);
+    if (from_zero) OK(VecSet(rx, 0.0));
+    OK(PCApplyRichardson(pc, b, x, w, 0.0, 0.0, 0.0, 3, from_zero ? PETSC_TRUE : PETSC_FALSE, &done, &reason));
+    OK(VecDuplicate(rx, &r));
+    OK(VecDuplicate(rx, &z));
+    for (int i = 0; i < 3; i++) {
+      OK(MatMult(other.aij, rx, r));
+      OK(VecAYPX(r, -1.0, rb));
+      OK(VecSet(z, 0.0));
+      sweep(m.aij, false, factors, r, z);
+      OK(VecAXPY(rx, 1.0, z));
+    }
+    EXPECT_LE(relative_difference(x, rx), 1e-13) << "from zero " << from_zero;
+  }
+}
+
 // The same polynomial as KSPCHEBYSHEV's.
 TEST_P(Sweeps, OfChebyshevAgreeWithPETSc) {
   for (const Case &one :
