@@ -153,8 +153,6 @@ private:
     TCBOUND_CUSPARSE(cusparseSpMV_bufferSize(handle_.get(), CUSPARSE_OPERATION_NON_TRANSPOSE, &p.alpha, made.matrix.get(),
                                              made.x.get(), &p.beta, made.z.get(), CUDA_R_64F, algorithm, &bytes));
     made.buffer = Array<char>(executor, static_cast<std::int64_t>(bytes > 0 ? bytes : 1));
-    TCBOUND_CUDA(cudaMemsetAsync(made.buffer.data(), 0, static_cast<std::size_t>(made.buffer.bytes()),
-                                 static_cast<cudaStream_t>(executor.stream())));
     TCBOUND_CUSPARSE(cusparseSpMV_preprocess(handle_.get(), CUSPARSE_OPERATION_NON_TRANSPOSE, &p.alpha, made.matrix.get(),
                                              made.x.get(), &p.beta, made.z.get(), CUDA_R_64F, algorithm, made.buffer.data()));
     return made;
