@@ -61,7 +61,7 @@ template <int R_, bool box_, int T_, int W_, int resident_, bool relaxes_ = fals
   static constexpr int  R = R_, T = T_, W = W_, resident = resident_, ahead = ahead_;
   static constexpr bool box = box_; // else a star
   static constexpr bool relaxes = relaxes_;
-  static constexpr int  columns = 32 * W, margin = T * R, pad = 0, sources = relaxes ? (T - 1) * R + ahead : 0;
+  static constexpr int  columns = 32 * W, margin = T * R, sources = relaxes ? (T - 1) * R + ahead : 0;
   using Points = Weights2d;
   using Weights = std::conditional_t<relaxes, RelaxationWeights<Points, T>, Points>;
 

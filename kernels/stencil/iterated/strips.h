@@ -8,7 +8,6 @@
 //   columns, margin   of a strip: columns - 2 margin are written; a segment of rows reads `margin` more on both sides
 //   R                 how far below a row its last sums are
 //   resident, ahead   warps of a multiprocessor, which bounds a lane's registers; row buffers of a warp
-//   pad               columns of zeros on both sides of a row in its buffer
 //   Weights, sources  what the kernel takes for its steps; row buffers of b where the engine relaxes, else 0
 //   State(w, lane)    what a lane keeps from row to row
 //   own_column(lane, j)                where its cells lie
@@ -58,12 +57,12 @@ struct Strips {
 // counters lie in uniform registers.
 template <class P>
 __global__ void __launch_bounds__(32, P::resident) advance_strips(const Strips g, const typename P::Weights w) {
-  constexpr int             R = P::R, W = P::W, columns = P::columns, ahead = P::ahead, stride = columns + 2 * P::pad;
+  constexpr int             R = P::R, W = P::W, columns = P::columns, ahead = P::ahead;
   extern __shared__ double2 shared[];
   const int                 lane = threadIdx.x, item = blockIdx.x;
-  double *const             leaving = reinterpret_cast<double *>(shared) + ahead * stride;
-  double *const             rows = reinterpret_cast<double *>(shared) + P::pad;
-  double *const             sources = leaving + 2 * columns + 2 * P::pad * ahead; // of b
+  double *const             leaving = reinterpret_cast<double *>(shared) + ahead * columns;
+  double *const             rows = reinterpret_cast<double *>(shared);
+  double *const             sources = leaving + 2 * columns; // of b
   const int  side_items = g.sides() * g.side_segments, inner_item = item - side_items, inner_strips = g.strips - g.sides();
   const bool at_side = item < side_items;
   const int  strip = at_side ? item % g.sides() * (g.strips - 1) : 1 + inner_item % inner_strips;
@@ -106,7 +105,7 @@ __global__ void __launch_bounds__(32, P::resident) advance_strips(const Strips g
   const double      *from = g.in + first, *from_b = nullptr;
   if constexpr (P::sources > 0) from_b = g.b + (first - static_cast<std::int64_t>(R) * g.nx);
   const auto fetch = [&] { // the next row into its buffer and, of b, the one R before
-    copy_row(rows + slot_of<ahead>(y_fetched) * stride + lane, from, y_fetched);
+    copy_row(rows + slot_of<ahead>(y_fetched) * columns + lane, from, y_fetched);
     if constexpr (P::sources > 0) {
       copy_row(sources + slot_of<P::sources>(y_fetched - R) * columns + lane, from_b, y_fetched - R);
       from_b += g.nx;
@@ -116,11 +115,6 @@ __global__ void __launch_bounds__(32, P::resident) advance_strips(const Strips g
     ++y_fetched;
   };
 
-  if constexpr (P::pad > 0)
-    for (int i = lane; i < 2 * P::pad * ahead; i += 32) {
-      const int at = i % (2 * P::pad), buffer = i / (2 * P::pad);
-      rows[buffer * stride + (at < P::pad ? at - P::pad : columns + at - P::pad)] = 0.0;
-    }
   typename P::State state(w, lane);
 #pragma unroll 1
   for (int i = 0; i < ahead - 1; ++i) fetch();
@@ -131,7 +125,7 @@ __global__ void __launch_bounds__(32, P::resident) advance_strips(const Strips g
     wait_copies<ahead - 2>();
     __syncwarp(); // row y is there, and all lanes are done with row y - 1, whose buffer is filled next
     fetch();
-    const double *row = rows + slot_of<ahead>(y) * stride;
+    const double *row = rows + slot_of<ahead>(y) * columns;
     P::template advance<decltype(edge)::value>(state, v, row, sources, w, lane, fixed_columns, y, g.ring, last);
     if (y - P::margin >= y_begin) {
       double *const buffer = leaving + (y & 1) * columns; // the other one is still being read
@@ -211,7 +205,7 @@ public:
     TCBOUND_LAUNCHED();
   }
 
-  static constexpr int shared_bytes = 8 * ((P::ahead + 2 + P::sources) * P::columns + 2 * P::pad * P::ahead);
+  static constexpr int shared_bytes = 8 * (P::ahead + 2 + P::sources) * P::columns;
 
 private:
   const Strips plan_;
