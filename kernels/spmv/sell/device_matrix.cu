@@ -88,18 +88,22 @@ int least_width(Executor &executor, const double *values, std::int64_t count) {
   return bytes;
 }
 
-// Values of that type; false if one is not exact in it.
-template <class Value> bool fill(Executor &executor, DeviceMatrix &matrix, const double *values) {
+// *inexact, of a type that doubles may not fit, becomes 1 if one does not.
+template <class Value> void fill(Executor &executor, DeviceMatrix &matrix, const double *values, int *inexact) {
   const std::int64_t slices = matrix.slices.size();
-  Array<int>         inexact(executor, 1);
-  int                any = 0;
-  TCBOUND_CUDA(cudaMemsetAsync(inexact.data(), 0, sizeof(int), stream_of(executor)));
   csr::with_offsets(matrix.csr, [&](const auto *offsets) {
     fill_values<<<grid_for_slices(slices), block, 0, stream_of(executor)>>>(
-      view_of(matrix), offsets, values, slices, reinterpret_cast<Value *>(matrix.values.data()), inexact.data());
+      view_of(matrix), offsets, values, slices, reinterpret_cast<Value *>(matrix.values.data()), inexact);
     TCBOUND_LAUNCHED();
   });
-  if (sizeof(Value) == sizeof(double)) return true;
+}
+
+// Values of that narrow type; false if one is not exact in it.
+template <class Value> bool fill_exactly(Executor &executor, DeviceMatrix &matrix, const double *values) {
+  Array<int> inexact(executor, 1);
+  int        any = 0;
+  TCBOUND_CUDA(cudaMemsetAsync(inexact.data(), 0, sizeof(int), stream_of(executor)));
+  fill<Value>(executor, matrix, values, inexact.data());
   executor.copy(&any, MemorySpace::host, inexact.data(), MemorySpace::cuda, sizeof any);
   return !any;
 }
@@ -110,8 +114,9 @@ template <class Value> bool fill(Executor &executor, DeviceMatrix &matrix, const
 void refill(Executor &executor, DeviceMatrix &matrix, const double *values, bool allow_narrow) {
   Census &census = matrix.census;
   if (matrix.entries() == 0) return;
-  int bytes = allow_narrow ? least_width(executor, values, matrix.csr.nonzeros) : 8;
-  if (matrix.values.size() > 0) bytes = std::max(bytes, census.value_bytes);
+  const int before = matrix.values.size() > 0 ? census.value_bytes : 2; // at least so wide they stay
+  int       bytes = 8;
+  if (allow_narrow && before < 8) bytes = std::max(before, least_width(executor, values, matrix.csr.nonzeros));
   for (bool filled = false; !filled; bytes *= 2) {
     if (matrix.values.size() != bytes * matrix.entries()) {
       census.bytes -= matrix.values.bytes();
@@ -120,9 +125,11 @@ void refill(Executor &executor, DeviceMatrix &matrix, const double *values, bool
       census.bytes += matrix.values.bytes();
       census.value_bytes = bytes;
     }
-    filled = bytes == 2   ? fill<Bfloat16>(executor, matrix, values)
-             : bytes == 4 ? fill<float>(executor, matrix, values)
-                          : fill<double>(executor, matrix, values);
+    filled = bytes == 8;
+    if (filled)
+      fill<double>(executor, matrix, values, nullptr);
+    else
+      filled = bytes == 2 ? fill_exactly<Bfloat16>(executor, matrix, values) : fill_exactly<float>(executor, matrix, values);
   }
 }
 
