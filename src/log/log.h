@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "../../kernels/kernel.h"
+#include "../tcboundimpl.h"
 
 // Collects what each kernel did and prints it at the end of -log_view and into -tcbound_log_json. One row per (event,
 // object, kernel). All of it is a no-op unless a log is wanted.
@@ -47,6 +48,24 @@ PETSC_INTERN PetscErrorCode TCBoundLogCountProduct(TCBoundLogRow row, tcbound::E
 // TCBoundLogBegin/End, and nothing where PETSc logs no energy. Its meter waits for the device.
 PETSC_INTERN PetscErrorCode TCBoundLogEnergyBegin(TCBoundLogRow row);
 PETSC_INTERN PetscErrorCode TCBoundLogEnergyEnd(TCBoundLogRow row);
+
+// Does run(), one application of the row's kernel, with all that PETSc's log and ours have of it.
+template <class F>
+PetscErrorCode TCBoundLogRun(TCBoundLogRow row, tcbound::Executor &executor, const tcbound::Work &work, const F &run) {
+  const bool           on_device = executor.space() == tcbound::MemorySpace::cuda;
+  const PetscLogDouble flops = static_cast<PetscLogDouble>(work.useful_flops);
+
+  PetscFunctionBegin;
+  if (on_device) PetscCall(PetscLogGpuTimeBegin());
+  if (on_device) PetscCall(TCBoundLogEnergyBegin(row));
+  if (row) PetscCall(TCBoundLogBegin(row, executor));
+  TCBoundCallCXX(run());
+  if (row) PetscCall(TCBoundLogEnd(row, executor, work));
+  if (on_device) PetscCall(PetscLogGpuTimeEnd());
+  if (on_device) PetscCall(TCBoundLogEnergyEnd(row));
+  PetscCall(on_device ? PetscLogGpuFlops(flops) : PetscLogFlops(flops));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
 // What -mat_tcbound_compare costs: calls of this row are extra ones; seconds that this rank spent on set-up and on comparing
 // results, and how many it compared; and that a matrix was met that no other kernel can run.

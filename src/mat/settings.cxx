@@ -83,7 +83,7 @@ static PetscErrorCode FormatFromOptions(TCBoundMatSettings &settings, Mat A, Pet
              "-mat_tcbound_tune_seconds %g: must be a finite number of seconds, 0 or more", (double)seconds);
   settings.tune_seconds = seconds;
   PetscCall(PetscOptionsString("-mat_tcbound_value_precision",
-                               "Lossy: round the values that products use to fewer bits (fp64|fp32|bf16)", MATAIJTCBOUND,
+                               "Lossy: round the values that products with vectors use (fp64|fp32|bf16)", MATAIJTCBOUND,
                                settings.value_precision.c_str(), value, sizeof(value), &set));
   if (set) PetscCall(SetName(settings.value_precision, comm, "-mat_tcbound_value_precision", value, TCBoundValuePrecisions()));
   PetscCall(PetscOptionsBool("-mat_tcbound_reproducible", "Only algorithms that give the same bits in every run", MATAIJTCBOUND,

@@ -13,7 +13,6 @@ static PetscErrorCode Run(Mat A, int what, const tcbound::Work &work, const std:
   Mat_StencilTCBound   *t = StencilOf(A);
   TCBoundStencilSweeps *s = t->sweeps.get();
   tcbound::Executor    &executor = *s->executor;
-  const bool            on_device = executor.space() == tcbound::MemorySpace::cuda;
   PetscBool             active;
 
   PetscFunctionBegin;
@@ -28,17 +27,7 @@ static PetscErrorCode Run(Mat A, int what, const tcbound::Work &work, const std:
   }
   const TCBoundLogRow row = active ? s->rows[what] : NULL;
   if (TCBoundLogWantsCount(row)) PetscCall(TCBoundLogCount(row, executor, work, [&] { run(executor); }));
-  if (on_device) PetscCall(PetscLogGpuTimeBegin());
-  if (on_device) PetscCall(TCBoundLogEnergyBegin(row));
-  if (row) PetscCall(TCBoundLogBegin(row, executor));
-  TCBoundCallCXX(run(executor));
-  if (row) PetscCall(TCBoundLogEnd(row, executor, work));
-  if (on_device) PetscCall(PetscLogGpuTimeEnd());
-  if (on_device) PetscCall(TCBoundLogEnergyEnd(row));
-  if (on_device)
-    PetscCall(PetscLogGpuFlops(static_cast<PetscLogDouble>(work.useful_flops)));
-  else
-    PetscCall(PetscLogFlops(static_cast<PetscLogDouble>(work.useful_flops)));
+  PetscCall(TCBoundLogRun(row, executor, work, [&] { run(executor); }));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

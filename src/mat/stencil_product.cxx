@@ -114,7 +114,6 @@ static PetscErrorCode GetLogRow(Mat A, TCBoundMatOp op, Part part, TCBoundLogRow
 static PetscErrorCode Run(Mat A, TCBoundMatOp op, const tcbound::Product &product, Part part) {
   Mat_StencilTCBound  *t = StencilOf(A);
   const tcbound::Work &work = t->format->work(product.beta != 0.0, part);
-  const bool           on_device = t->executor->space() == tcbound::MemorySpace::cuda;
   TCBoundLogRow        row;
 
   PetscFunctionBegin;
@@ -124,17 +123,8 @@ static PetscErrorCode Run(Mat A, TCBoundMatOp op, const tcbound::Product &produc
     PetscCall(TCBoundLogCountProduct(row, *t->executor, work, product, A->rmap->n, [&](const tcbound::Product &repeated) {
       t->format->multiply(*t->executor, repeated, t->ghosts.data(), part);
     }));
-  if (on_device) PetscCall(PetscLogGpuTimeBegin());
-  if (on_device) PetscCall(TCBoundLogEnergyBegin(row));
-  if (row) PetscCall(TCBoundLogBegin(row, *t->executor));
-  TCBoundCallCXX(t->format->multiply(*t->executor, product, t->ghosts.data(), part));
-  if (row) PetscCall(TCBoundLogEnd(row, *t->executor, work));
-  if (on_device) PetscCall(PetscLogGpuTimeEnd());
-  if (on_device) PetscCall(TCBoundLogEnergyEnd(row));
-  if (on_device)
-    PetscCall(PetscLogGpuFlops(static_cast<PetscLogDouble>(work.useful_flops)));
-  else
-    PetscCall(PetscLogFlops(static_cast<PetscLogDouble>(work.useful_flops)));
+  PetscCall(
+    TCBoundLogRun(row, *t->executor, work, [&] { t->format->multiply(*t->executor, product, t->ghosts.data(), part); }));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
