@@ -42,6 +42,28 @@ __device__ __forceinline__ void multiply(double (&sums)[4], const double (&a)[2 
   }
 }
 
+// A row or plane x enters the sums of its neighbours by an engine's add<its place from theirs>(); the one R before it is done.
+template <class P, int k>
+__device__ __forceinline__ void advance(typename P::State &state, double (&done)[4], const typename P::Operands &x,
+                                        const typename P::Weights &w) {
+  if constexpr (k < 2 * P::R) {
+    double sums[4] = {0.0, 0.0, 0.0, 0.0};
+    if constexpr (k + 1 < 2 * P::R) {
+#pragma unroll
+      for (int j = 0; j < 4; ++j) sums[j] = state.sums[k + 1][j];
+    }
+    P::template add<P::R - 1 - k>(sums, x, state, w);
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      if constexpr (k < 0)
+        done[j] = sums[j];
+      else
+        state.sums[k][j] = sums[j];
+    }
+    advance<P, k + 1>(state, done, x, w);
+  }
+}
+
 } // namespace banded
 
 } // namespace tcbound::stencil

@@ -119,7 +119,7 @@ struct Banded2d {
 
   // The first row makes new sums: by multiply-adds they have the bits of plain steps, signs of zeros included.
   template <int dy>
-  __device__ static __forceinline__ void add_row(double (&sums)[4], const Operands &x, const State &state, const Weights2d &w) {
+  __device__ static __forceinline__ void add(double (&sums)[4], const Operands &x, const State &state, const Weights2d &w) {
     if constexpr (only_centre(dy)) {
 #pragma unroll
       for (int j = 0; j < 4; ++j) sums[j] = dy == -R ? w.at[0][R] * x.own(j) : fma(w.at[dy + R][R], x.own(j), sums[j]);
@@ -137,29 +137,9 @@ struct Banded2d {
     }
   }
 
-  template <int k>
-  __device__ static __forceinline__ void advance(State &state, double (&done)[4], const Operands &x, const Weights2d &w) {
-    if constexpr (k < 2 * R) {
-      double sums[4] = {0.0, 0.0, 0.0, 0.0};
-      if constexpr (k + 1 < 2 * R) {
-#pragma unroll
-        for (int j = 0; j < 4; ++j) sums[j] = state.sums[k + 1][j];
-      }
-      add_row<R - 1 - k>(sums, x, state, w);
-#pragma unroll
-      for (int j = 0; j < 4; ++j) {
-        if constexpr (k < 0)
-          done[j] = sums[j];
-        else
-          state.sums[k][j] = sums[j];
-      }
-      advance<k + 1>(state, done, x, w);
-    }
-  }
-
   __device__ static __forceinline__ void compute(State &state, double (&done)[4], const double *cells, const Weights2d &w,
                                                  int lane) {
-    advance<-1>(state, done, Operands(cells, lane), w);
+    banded::advance<Banded2d, -1>(state, done, Operands(cells, lane), w);
   }
 
   // From pairs to whole lines of 32 cells.

@@ -152,8 +152,7 @@ struct Banded3d {
 
   // The first plane makes new sums: by multiply-adds they have the bits of plain steps, signs of zeros included.
   template <int dz>
-  __device__ static __forceinline__ void add_plane(double (&sums)[4], const Operands &x, const State &state,
-                                                   const Weights3d &w) {
+  __device__ static __forceinline__ void add(double (&sums)[4], const Operands &x, const State &state, const Weights3d &w) {
     if constexpr (only_centre(dz)) {
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
@@ -180,31 +179,10 @@ struct Banded3d {
     }
   }
 
-  // A plane enters; the one R before it is done.
-  template <int k>
-  __device__ static __forceinline__ void advance(State &state, double (&done)[4], const Operands &x, const Weights3d &w) {
-    if constexpr (k < 2 * R) {
-      double sums[4] = {0.0, 0.0, 0.0, 0.0};
-      if constexpr (k + 1 < 2 * R) {
-#pragma unroll
-        for (int j = 0; j < 4; ++j) sums[j] = state.sums[k + 1][j];
-      }
-      add_plane<R - 1 - k>(sums, x, state, w);
-#pragma unroll
-      for (int j = 0; j < 4; ++j) {
-        if constexpr (k < 0)
-          done[j] = sums[j];
-        else
-          state.sums[k][j] = sums[j];
-      }
-      advance<k + 1>(state, done, x, w);
-    }
-  }
-
   // Windows begin R columns and lines before their results.
   __device__ static __forceinline__ void compute(State &state, double (&done)[4], const double *cells, const Weights3d &w,
                                                  int lane) {
-    advance<-1>(state, done, Operands(cells - R, lane), w);
+    banded::advance<Banded3d, -1>(state, done, Operands(cells - R, lane), w);
   }
 
   __device__ static __forceinline__ void arrange(double (&)[results], double *, int) {}
