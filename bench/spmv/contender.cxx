@@ -7,6 +7,7 @@
 #include "spmv/csr/format.h"
 #ifdef TCBOUND_HAVE_CUDA
 #include "spmv/csr/cuda_core_tuning.h"
+#include "spmv/diagonals/cuda_core_tuning.h"
 #include "spmv/fragments/tuning.h"
 #include "spmv/sell/cuda_core_tuning.h"
 #endif
@@ -94,6 +95,7 @@ std::vector<Contender> kernel_contenders(Bench &bench, [[maybe_unused]] bool var
                        }});
     };
     if (kernel->name() == "spmv/csr/cuda_core") add_variants(csr::cuda_core_variants(), csr::build_cuda_core);
+    if (kernel->name() == "spmv/diagonals/cuda_core") add_variants(diagonals::cuda_core_variants(), diagonals::build_cuda_core);
     if (kernel->name() == "spmv/sell/cuda_core") add_variants(sell::cuda_core_variants(), sell::build_cuda_core);
     if (kernel->format() == "fragments") {
       const MmaShape shape = kernel->backend() == "tensor_core" ? MmaShape::m8n8k4 : MmaShape::automatic;

@@ -1,0 +1,310 @@
+// spmv/diagonals/cuda_core: the kernel, its launch, and the format on a device. What a thread does is in multiply.h.
+#include <algorithm>
+
+#include "cuda/error.h"
+#include "cuda_core_tuning.h"
+#include "multiply.h"
+
+namespace tcbound {
+namespace diagonals {
+namespace {
+
+// The nodes of a thread lie one above the other in the tile's last direction.
+template <int node, int many, int batch, Count count>
+__global__ void __launch_bounds__(most_threads) multiply_nodes(const __grid_constant__ Arguments a) {
+  const std::int64_t x = static_cast<std::int64_t>(blockIdx.x) * blockDim.x, in_line = x + threadIdx.x;
+  const std::int64_t y = static_cast<std::int64_t>(blockIdx.y) * a.height, in_plane = (y + threadIdx.y) * a.line + in_line;
+  const std::int64_t z = static_cast<std::int64_t>(blockIdx.z) * a.depth, p = (z + threadIdx.z) * a.plane + in_plane;
+  const std::int64_t first = z * a.plane + y * a.line + x, last = first + a.reach;
+  if (in_line >= a.line) return;
+  Nodes<node, many> mine;
+#pragma unroll
+  for (int r = 0; r < many; ++r) {
+    mine.p[r] = p + r * a.step;
+    mine.there[r] = in_plane + r * a.step_in_plane < a.plane && mine.p[r] < a.nodes;
+    if (!mine.there[r]) mine.p[r] = a.nodes - 1; // as good as any
+#pragma unroll
+    for (int c = 0; c < node; ++c) mine.sums[r][c] = 0.0;
+  }
+  if (!mine.there[0]) return;
+  const bool edge = first < a.below || last + a.above >= a.nodes;
+#pragma unroll 1
+  for (int k = 0; k < (count == Count::batch ? 1 : a.count); k += batch)
+    if (edge)
+      add_offsets<node, many, batch, count, true>(a, k, mine);
+    else
+      add_offsets<node, many, batch, count, false>(a, k, mine);
+  store<node, many>(a, mine);
+}
+
+template <int node, int many, int batch, Count count>
+void launch(Executor &executor, const Arguments &a, const dim3 &grid, const dim3 &block) {
+  multiply_nodes<node, many, batch, count><<<grid, block, 0, static_cast<cudaStream_t>(executor.stream())>>>(a);
+  TCBOUND_LAUNCHED();
+}
+
+// The first of the kernels for such nodes that allows this many offsets.
+auto launch_of(int node, int many, int count) {
+  static constexpr struct {
+    int   node, many, batch;
+    Count count;
+    void (*launch)(Executor &, const Arguments &, const dim3 &, const dim3 &);
+  } kernels[] = {
+    {1, 2, 5, Count::batch, launch<1, 2, 5, Count::batch>},     {1, 2, 7, Count::batch, launch<1, 2, 7, Count::batch>},
+    {1, 2, 5, Count::any, launch<1, 2, 5, Count::any>},         {1, 1, 9, Count::batches, launch<1, 1, 9, Count::batches>},
+    {1, 1, 5, Count::batches, launch<1, 1, 5, Count::batches>}, {1, 1, 7, Count::any, launch<1, 1, 7, Count::any>},
+    {2, 1, 3, Count::batches, launch<2, 1, 3, Count::batches>}, {2, 1, 3, Count::any, launch<2, 1, 3, Count::any>},
+    {3, 1, 3, Count::batches, launch<3, 1, 3, Count::batches>}, {3, 1, 2, Count::any, launch<3, 1, 2, Count::any>},
+    {4, 1, 1, Count::batches, launch<4, 1, 1, Count::batches>},
+  };
+  const auto *kernel = kernels;
+  const auto  fits = [&] {
+    return kernel->node == node && kernel->many == many &&
+           (kernel->count == Count::batch ? count == kernel->batch : kernel->count == Count::any || count % kernel->batch == 0);
+  };
+  while (!fits()) ++kernel;
+  return kernel->launch;
+}
+
+std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+// With few offsets a thread has too few loads under way with one node, and large blocks would end too raggedly. With many, tiles
+// are for the first-level cache, and as wide as wastes the fewest threads at the end of a line.
+Tile usual_tile(const DeviceMatrix &matrix) {
+  if (offset_count(matrix.table) <= 7) return {32, 2, 1, 2};
+  const std::int64_t line = matrix.line;
+  return divide_up(line, 32) * 32 > divide_up(line, 16) * 16 ? Tile{16, 4, 4, 1} : Tile{32, 4, 4, 1};
+}
+
+// Tiles of the grid as far as one is seen.
+void choose_tiles(Arguments &a, const DeviceMatrix &matrix, const Tile &tile, int many, dim3 &grid, dim3 &block) {
+  const std::int64_t most = 65535; // blocks in the second and third direction
+  block = dim3(tile.threads(), 1, 1);
+  a.line = a.plane = a.nodes;
+  a.height = a.depth = 1;
+  a.step_in_plane = 0;
+  if (matrix.line > 0 && matrix.plane > 0 && divide_up(a.nodes, matrix.plane) <= most && matrix.plane / matrix.line < most) {
+    block = dim3(tile.width, tile.height, tile.depth);
+    a.line = matrix.line;
+    a.plane = matrix.plane;
+    a.height = tile.height;
+    a.depth = many * tile.depth;
+    a.step = tile.depth * a.plane;
+  } else if (matrix.line > 0 && matrix.plane == 0 && divide_up(a.nodes, matrix.line) <= most) {
+    block = dim3(tile.width, tile.height * tile.depth, 1);
+    a.line = matrix.line;
+    a.height = many * tile.height * tile.depth;
+    a.step = a.step_in_plane = tile.height * tile.depth * a.line;
+  } else {
+    a.line = divide_up(a.nodes, many);
+    a.plane = a.nodes;
+    a.step = a.step_in_plane = a.line;
+    a.height = many;
+  }
+  a.reach = (a.depth - 1) * a.plane + (a.height - 1) * a.line + block.x - 1;
+  grid = dim3(static_cast<unsigned>(divide_up(a.line, block.x)),
+              static_cast<unsigned>(divide_up(divide_up(a.plane, a.line), a.height)),
+              static_cast<unsigned>(divide_up(divide_up(a.nodes, a.plane), a.depth)));
+}
+
+// Mirrored: by distance, in pairs.
+void list_offsets(Arguments &a, const DeviceMatrix &matrix) {
+  const Table &table = matrix.table;
+  const auto   add = [&](int k) {
+    const Place        place = place_of(table, k, 0, 0);
+    const std::int32_t other = offset_of(table, k);
+    a.offsets[a.count++] = {place.plane * matrix.stride + (place.mirrored ? other : 0), other, place.mirrored};
+  };
+  a.count = 0;
+  if (!table.mirrored) {
+    for (int k = 0; k < table.count; ++k) add(k);
+    return;
+  }
+  const int middle = table.count - 1;
+  add(middle);
+  for (int k = 1; k < table.count; ++k) {
+    add(middle - k);
+    add(middle + k);
+  }
+}
+
+} // namespace
+
+void multiply(Executor &executor, DeviceMatrix &matrix, const Product &product, const Tile &asked) {
+  const Tile   tile = asked.width > 0 ? asked : usual_tile(matrix);
+  const Table &table = matrix.table;
+  if (!all_remainder(table)) {
+    Arguments a;
+    a.values = matrix.values.data();
+    a.irregular = matrix.irregular.data();
+    a.nodes = matrix.nodes;
+    a.stride = matrix.stride;
+    a.below = -std::min(offset_of(table, 0), 0);
+    a.above = std::max(offset_of(table, offset_count(table) - 1), 0);
+    a.x = product.x;
+    a.alpha = product.alpha;
+    a.beta = product.beta;
+    a.y = product.y;
+    a.z = product.z;
+    list_offsets(a, matrix);
+    dim3      grid, block;
+    const int many = table.node == 1 ? tile.many : 1;
+    choose_tiles(a, matrix, tile, many, grid, block);
+    launch_of(table.node, many, a.count)(executor, a, grid, block);
+  }
+  if (matrix.remainder.rows > 0)
+    matrix.remainder_product.multiply(executor, matrix.remainder, product, matrix.remainder_rows.data());
+}
+
+namespace {
+
+// The transpose is a matrix of its own, built when first needed.
+class CudaCoreFormat final : public Format {
+public:
+  CudaCoreFormat(Executor &executor, const CsrView &view, const CudaCoreConfig &config)
+    : config_(config),
+      plain_(diagonals::build(executor, csr::copy_to_device(executor, view, csr::needs_wide_offsets(view)), config.build)) {}
+
+  const char *name() const override { return "diagonals"; }
+
+  void prepare(Executor &executor, bool transpose) override {
+    if (!transpose || have_transpose_) return;
+    // In two steps, so that the recovered CSR is freed before building takes its memory.
+    csr::DeviceArrays csr = transposition_.transpose(executor, recover(executor, plain_));
+    transposed_ = diagonals::build(executor, std::move(csr), config_.build);
+    have_transpose_ = true;
+  }
+
+  void refill(Executor &executor, const double *values, MemorySpace space) override {
+    Array<double> copied;
+    if (space == MemorySpace::host) {
+      copied = Array<double>(executor, plain_.csr.nonzeros);
+      executor.copy(copied.data(), MemorySpace::cuda, values, MemorySpace::host, static_cast<std::size_t>(copied.bytes()));
+      values = copied.data();
+    }
+    refill(executor, plain_, values);
+    if (have_transpose_) {
+      Array<double> gathered(executor, plain_.csr.nonzeros);
+      transposition_.gather(executor, values, gathered.data());
+      refill(executor, transposed_, gathered.data());
+      executor.synchronize();
+    }
+    executor.synchronize(); // the arrays here are freed on return
+  }
+
+  void diagonal(Executor &executor, double *d) override { diagonals::diagonal(executor, plain_, d); }
+
+  // Of a transpose that is not there yet, the least that it can be.
+  Work work(bool transpose, bool accumulate) const override {
+    if (!transpose) return count_work(plain_.census, accumulate);
+    if (have_transpose_) return count_work(transposed_.census, accumulate);
+    CsrView view;
+    view.rows = plain_.csr.rows;
+    view.columns_count = plain_.csr.columns_count;
+    view.nonzeros = plain_.csr.nonzeros;
+    return least_work(view, true, accumulate);
+  }
+
+  std::int64_t stored_bytes() const override { return plain_.bytes() + transposed_.bytes() + transposition_.bytes(); }
+
+  double      usual_share() const override { return diagonals::usual_share(plain_.census); }
+  std::string describe() const override { return diagonals::describe(plain_.census); }
+
+  const DeviceMatrix &plain() const { return plain_; }
+
+  void multiply(Executor &executor, const Product &product) {
+    prepare(executor, product.transpose);
+    diagonals::multiply(executor, product.transpose ? transposed_ : plain_, product, config_.tile);
+  }
+
+private:
+  // Values that are no longer symmetric are not looked at for symmetry again, so that values that change again and again cost no more
+  // than one such rebuilding.
+  void refill(Executor &executor, DeviceMatrix &matrix, const double *values) {
+    if (diagonals::refill(executor, matrix, values)) return;
+    csr::DeviceArrays csr = recover(executor, matrix);
+    executor.copy(csr.values.data(), MemorySpace::cuda, values, MemorySpace::cuda,
+                  static_cast<std::size_t>(csr.values.bytes()));
+    executor.synchronize();  // what still reads the matrix
+    matrix = DeviceMatrix(); // memory may not do for both; should it not do for the new one either, none is left
+    config_.build.allow_mirrored = false;
+    matrix = diagonals::build(executor, std::move(csr), config_.build);
+  }
+
+  CudaCoreConfig     config_;
+  DeviceMatrix       plain_, transposed_;
+  csr::Transposition transposition_;
+  bool               have_transpose_ = false;
+};
+
+const DeviceMatrix &matrix_of(const Format &format) { return static_cast<const CudaCoreFormat &>(format).plain(); }
+
+} // namespace
+
+const std::vector<CudaCoreVariant> &cuda_core_variants() {
+  static const auto make = [](const Tile &tile, BuildChoices build) {
+    CudaCoreConfig config;
+    config.tile = tile;
+    config.build = build;
+    return config;
+  };
+  static const std::vector<CudaCoreVariant> variants = {{"32x4x4", make({32, 4, 4, 1}, {})},
+                                                        {"16x4x4", make({16, 4, 4, 1}, {})},
+                                                        {"32x2x1-2", make({32, 2, 1, 2}, {})},
+                                                        {"256x1x1", make({256, 1, 1, 1}, {})},
+                                                        {"both-halves", make({0, 0, 0, 1}, {0, false})},
+                                                        {"node1", make({0, 0, 0, 1}, {1, true})}};
+  return variants;
+}
+
+std::unique_ptr<Format> build_cuda_core(Executor &executor, const CsrView &view, const CudaCoreConfig &config) {
+  const Tile &tile = config.tile;
+  if (tile.width < 0 || tile.height < 0 || tile.depth < 0 || (tile.many != 1 && tile.many != 2) || tile.depth > 64 ||
+      tile.threads() % 32 != 0 || tile.threads() > most_threads || config.build.node < 0 || config.build.node > most_node)
+    throw Error(ErrorCode::invalid, "spmv/diagonals/cuda_core: a tuning choice is out of range");
+  return std::make_unique<CudaCoreFormat>(executor, view, config);
+}
+
+const Census &census_of(const Format &format) { return matrix_of(format).census; }
+
+csr::RecoveredCsr recover_cuda_core(Executor &executor, const Format &format) {
+  return csr::read_back(executor, recover(executor, matrix_of(format)));
+}
+
+} // namespace diagonals
+
+namespace {
+
+class DiagonalsCudaCore final : public Kernel {
+public:
+  DiagonalsCudaCore() : Kernel("spmv", "diagonals", "cuda_core") {}
+
+  MemorySpace space() const override { return MemorySpace::cuda; }
+
+  std::string check(const Device &device, const Problem &problem) const override {
+    return csr::check_device(device, problem.csr);
+  }
+
+  Work predict(const Problem &problem, bool transpose, bool accumulate) const override {
+    return diagonals::least_work(problem.csr, transpose, accumulate);
+  }
+
+  std::unique_ptr<Format> build(Executor &executor, const Problem &problem) const override {
+    const std::string why_not = check(executor.device(), problem);
+    if (!why_not.empty()) throw Error(ErrorCode::unsupported, name() + ": " + why_not);
+    return diagonals::build_cuda_core(executor, problem.csr, {});
+  }
+
+  void apply(Executor &executor, Format &format, const Product &product) const override {
+    static_cast<diagonals::CudaCoreFormat &>(format).multiply(executor, product);
+  }
+};
+
+} // namespace
+
+const Kernel &spmv_diagonals_cuda_core() {
+  static const DiagonalsCudaCore kernel;
+  return kernel;
+}
+
+} // namespace tcbound

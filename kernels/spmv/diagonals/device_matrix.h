@@ -1,0 +1,43 @@
+#pragma once
+
+// A matrix of format diagonals in device memory.
+
+#include "../csr/chunked_product.h"
+#include "cuda_core_tuning.h"
+
+namespace tcbound::diagonals {
+
+struct DeviceMatrix {
+  csr::DeviceArrays csr; // sizes and row offsets; columns and values are released once the rest is built
+  Table             table;
+  std::int64_t      nodes = 0, stride = 0; // of a plane: its values, and how far it is to the next
+  std::int64_t      line = 0, plane = 0; // of a grid, in nodes: to the neighbour in the second and third direction; 0: not seen
+  Array<double>     values;
+  Array<std::uint8_t> irregular;      // 1 for each row of the remainder; empty if none are or all
+  Array<std::int32_t> remainder_rows; // empty if all are
+  csr::DeviceArrays   remainder;      // row i stands for row remainder_rows[i]
+  csr::ChunkedProduct remainder_product;
+  Census              census;
+
+  std::int64_t bytes() const {
+    return csr.bytes() + values.bytes() + irregular.bytes() + remainder_rows.bytes() + remainder.bytes() +
+           remainder_product.table().bytes();
+  }
+};
+
+// Chooses the offsets and stores the matrix by them; `csr` is consumed.
+DeviceMatrix build(Executor &executor, csr::DeviceArrays csr, const BuildChoices &choices);
+
+// New values in the order of the CSR, in device memory. False when they are not symmetric where the old ones were, or cannot be told
+// from absent ones: then recover() still gives the pattern, with values of no meaning.
+bool refill(Executor &executor, DeviceMatrix &matrix, const double *values);
+
+// The CSR, bit for bit.
+csr::DeviceArrays recover(Executor &executor, const DeviceMatrix &matrix);
+
+void diagonal(Executor &executor, const DeviceMatrix &matrix, double *d);
+
+// z = alpha A x + beta y (product.transpose is not looked at).
+void multiply(Executor &executor, DeviceMatrix &matrix, const Product &product, const Tile &tile);
+
+} // namespace tcbound::diagonals

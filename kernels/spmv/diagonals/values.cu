@@ -1,0 +1,155 @@
+// What is done with a matrix of format diagonals in device memory besides building and multiplying: new values, the CSR again, its
+// diagonal. Which entries a regular row has is read from its places.
+#include "../csr/row_subset.h"
+#include "cuda/error.h"
+#include "row_kernels.h"
+
+namespace tcbound::diagonals {
+namespace {
+
+constexpr int block = 256;
+
+unsigned grid_for(std::int64_t threads) { return static_cast<unsigned>((threads + block - 1) / block); }
+
+cudaStream_t stream_of(Executor &executor) { return static_cast<cudaStream_t>(executor.stream()); }
+
+struct Planes {
+  const std::uint8_t *irregular; // or null
+  std::int64_t        nodes, stride;
+};
+
+Planes planes_of(const DeviceMatrix &matrix) { return {matrix.irregular.data(), matrix.nodes, matrix.stride}; }
+
+__device__ bool is_irregular(const Planes &a, std::int64_t row) { return a.irregular && a.irregular[row]; }
+
+// Calls f(row, place, index in the planes, column, number of the entry in the row) for the entries of a thread's row, if it is regular.
+// Neighbouring threads have rows of neighbouring nodes, so that what they read of planes is side by side.
+template <class F> __device__ void for_entries(const Planes &a, const Table &table, const double *values, F &&f) {
+  const std::int64_t i = blockIdx.x * static_cast<std::int64_t>(block) + threadIdx.x;
+  const std::int64_t p = i % a.nodes, row = p * table.node + i / a.nodes;
+  const int          c = static_cast<int>(i / a.nodes);
+  if (i >= a.nodes * table.node || is_irregular(a, row)) return;
+  int found = 0;
+  for (int k = 0; k < offset_count(table); ++k) {
+    const std::int64_t other = p + offset_of(table, k);
+    if (other < 0 || other >= a.nodes) continue;
+    for (int d = 0; d < table.node; ++d) {
+      const Place        place = place_of(table, k, c, d);
+      const std::int64_t index = index_of(place, a.stride, p, other);
+      if (!is_absent(bits_of(values[index]))) f(row, place, index, other * table.node + d, found++);
+    }
+  }
+}
+
+// Writes a row's own values, and those that it shares with a row of the remainder. *clash becomes 1 if one looks absent.
+template <class Offset>
+__global__ void __launch_bounds__(block) write_values(const Planes a, const __grid_constant__ Table table,
+                                                      const Offset *offsets, const double *from, double *to, int *clash) {
+  for_entries(a, table, to, [&](std::int64_t row, const Place &place, std::int64_t index, std::int64_t column, int k) {
+    if (place.mirrored && !is_irregular(a, column)) return;
+    const double value = from[offsets[row] + k];
+    if (is_absent(bits_of(value)))
+      *clash = 1;
+    else
+      to[index] = value;
+  });
+}
+
+// *clash becomes 1 if a row's mirrored values are not those of its mirror image.
+template <class Offset>
+__global__ void __launch_bounds__(block)
+  compare_values(const Planes a, const __grid_constant__ Table table, const Offset *offsets, const double *from,
+                 const double *values, int *clash) {
+  bool same = true;
+  for_entries(a, table, values, [&](std::int64_t row, const Place &place, std::int64_t index, std::int64_t, int k) {
+    if (place.mirrored) same = same && bits_of(from[offsets[row] + k]) == bits_of(values[index]);
+  });
+  if (!same) *clash = 1;
+}
+
+template <class Offset>
+__global__ void __launch_bounds__(block)
+  recover_rows(const Planes a, const __grid_constant__ Table table, const Offset *offsets, const double *values,
+               std::int32_t *to_columns, double *to_values) {
+  for_entries(a, table, values, [&](std::int64_t row, const Place &, std::int64_t index, std::int64_t column, int k) {
+    to_columns[offsets[row] + k] = static_cast<std::int32_t>(column);
+    to_values[offsets[row] + k] = values[index];
+  });
+}
+
+// Elements are zeros before.
+__global__ void __launch_bounds__(block)
+  find_diagonal(const Planes a, const __grid_constant__ Table table, const double *values, double *d) {
+  for_entries(a, table, values, [&](std::int64_t row, const Place &, std::int64_t index, std::int64_t column, int) {
+    if (column == row) d[row] = values[index];
+  });
+}
+
+template <class T> Array<T> copy_of(Executor &executor, const Array<T> &from) {
+  Array<T> to(executor, from.size());
+  executor.copy(to.data(), MemorySpace::cuda, from.data(), MemorySpace::cuda, static_cast<std::size_t>(from.bytes()));
+  return to;
+}
+
+} // namespace
+
+bool refill(Executor &executor, DeviceMatrix &matrix, const double *values) {
+  if (all_remainder(matrix.table)) {
+    executor.copy(matrix.remainder.values.data(), MemorySpace::cuda, values, MemorySpace::cuda,
+                  static_cast<std::size_t>(matrix.remainder.values.bytes()));
+    return true;
+  }
+  const unsigned grid = grid_for(matrix.csr.rows);
+  Array<int>     clash(executor, 1);
+  int            any = 0;
+  TCBOUND_CUDA(cudaMemsetAsync(clash.data(), 0, sizeof any, stream_of(executor)));
+  csr::with_offsets(matrix.csr, [&](const auto *offsets) {
+    write_values<<<grid, block, 0, stream_of(executor)>>>(planes_of(matrix), matrix.table, offsets, values,
+                                                          matrix.values.data(), clash.data());
+    TCBOUND_LAUNCHED();
+    if (!matrix.table.mirrored) return;
+    compare_values<<<grid, block, 0, stream_of(executor)>>>(planes_of(matrix), matrix.table, offsets, values,
+                                                            matrix.values.data(), clash.data());
+    TCBOUND_LAUNCHED();
+  });
+  csr::refill_rows(executor, matrix.remainder, matrix.remainder_rows, matrix.csr, values);
+  executor.copy(&any, MemorySpace::host, clash.data(), MemorySpace::cuda, sizeof any);
+  return !any;
+}
+
+csr::DeviceArrays recover(Executor &executor, const DeviceMatrix &matrix) {
+  const csr::DeviceArrays &from = all_remainder(matrix.table) ? matrix.remainder : matrix.csr;
+  csr::DeviceArrays        to;
+  to.rows = from.rows;
+  to.columns_count = from.columns_count;
+  to.nonzeros = from.nonzeros;
+  to.wide = from.wide;
+  to.narrow_offsets = copy_of(executor, from.narrow_offsets);
+  to.wide_offsets = copy_of(executor, from.wide_offsets);
+  if (all_remainder(matrix.table)) {
+    to.columns = copy_of(executor, from.columns);
+    to.values = copy_of(executor, from.values);
+    return to;
+  }
+  to.columns = Array<std::int32_t>(executor, to.nonzeros);
+  to.values = Array<double>(executor, to.nonzeros);
+  csr::with_offsets(to, [&](const auto *offsets) {
+    recover_rows<<<grid_for(to.rows), block, 0, stream_of(executor)>>>(
+      planes_of(matrix), matrix.table, offsets, matrix.values.data(), to.columns.data(), to.values.data());
+    TCBOUND_LAUNCHED();
+  });
+  csr::put_back(executor, matrix.remainder, matrix.remainder_rows, to);
+  return to;
+}
+
+void diagonal(Executor &executor, const DeviceMatrix &matrix, double *d) {
+  if (!all_remainder(matrix.table)) {
+    TCBOUND_CUDA(cudaMemsetAsync(d, 0, sizeof(double) * static_cast<std::size_t>(matrix.csr.rows), stream_of(executor)));
+    find_diagonal<<<grid_for(matrix.csr.rows), block, 0, stream_of(executor)>>>(planes_of(matrix), matrix.table,
+                                                                                matrix.values.data(), d);
+    TCBOUND_LAUNCHED();
+  }
+  csr::diagonal_of_rows(executor, matrix.remainder, matrix.remainder_rows, d);
+}
+
+} // namespace tcbound::diagonals
