@@ -50,12 +50,11 @@ auto launch_of(int node, int many, int count) {
     Count count;
     void (*launch)(Executor &, const Arguments &, const dim3 &, const dim3 &);
   } kernels[] = {
-    {1, 2, 5, Count::batch, launch<1, 2, 5, Count::batch>},     {1, 2, 7, Count::batch, launch<1, 2, 7, Count::batch>},
-    {1, 2, 5, Count::any, launch<1, 2, 5, Count::any>},         {1, 1, 9, Count::batches, launch<1, 1, 9, Count::batches>},
-    {1, 1, 5, Count::batches, launch<1, 1, 5, Count::batches>}, {1, 1, 7, Count::any, launch<1, 1, 7, Count::any>},
-    {2, 1, 3, Count::batches, launch<2, 1, 3, Count::batches>}, {2, 1, 3, Count::any, launch<2, 1, 3, Count::any>},
-    {3, 1, 3, Count::batches, launch<3, 1, 3, Count::batches>}, {3, 1, 2, Count::any, launch<3, 1, 2, Count::any>},
-    {4, 1, 1, Count::batches, launch<4, 1, 1, Count::batches>},
+    {1, 2, 5, Count::batch, launch<1, 2, 5, Count::batch>}, {1, 2, 7, Count::batch, launch<1, 2, 7, Count::batch>},
+    {1, 2, 5, Count::any, launch<1, 2, 5, Count::any>},     {1, 1, 9, Count::batches, launch<1, 1, 9, Count::batches>},
+    {1, 1, 9, Count::any, launch<1, 1, 9, Count::any>},     {2, 1, 3, Count::batches, launch<2, 1, 3, Count::batches>},
+    {2, 1, 3, Count::any, launch<2, 1, 3, Count::any>},     {3, 1, 3, Count::batches, launch<3, 1, 3, Count::batches>},
+    {3, 1, 2, Count::any, launch<3, 1, 2, Count::any>},     {4, 1, 1, Count::batches, launch<4, 1, 1, Count::batches>},
   };
   const auto *kernel = kernels;
   const auto  fits = [&] {
@@ -158,7 +157,12 @@ void multiply(Executor &executor, DeviceMatrix &matrix, const Product &product, 
 
 namespace {
 
-// The transpose is a matrix of its own, built when first needed.
+// Whether a matrix is its own transpose for all that is known: blocks of several rows may not be symmetric on the diagonal.
+bool is_symmetric(const DeviceMatrix &matrix) {
+  return matrix.table.mirrored && matrix.table.node == 1 && matrix.remainder.rows == 0;
+}
+
+// The transpose is a matrix of its own, built when first needed, unless the matrix is symmetric.
 class CudaCoreFormat final : public Format {
 public:
   CudaCoreFormat(Executor &executor, const CsrView &view, const CudaCoreConfig &config)
@@ -168,7 +172,7 @@ public:
   const char *name() const override { return "diagonals"; }
 
   void prepare(Executor &executor, bool transpose) override {
-    if (!transpose || have_transpose_) return;
+    if (!transpose || have_transpose_ || is_symmetric(plain_)) return;
     // In two steps, so that the recovered CSR is freed before building takes its memory.
     csr::DeviceArrays csr = transposition_.transpose(executor, recover(executor, plain_));
     transposed_ = diagonals::build(executor, std::move(csr), config_.build);
@@ -196,7 +200,7 @@ public:
 
   // Of a transpose that is not there yet, the least that it can be.
   Work work(bool transpose, bool accumulate) const override {
-    if (!transpose) return count_work(plain_.census, accumulate);
+    if (!transpose || is_symmetric(plain_)) return count_work(plain_.census, accumulate);
     if (have_transpose_) return count_work(transposed_.census, accumulate);
     CsrView view;
     view.rows = plain_.csr.rows;
@@ -214,7 +218,7 @@ public:
 
   void multiply(Executor &executor, const Product &product) {
     prepare(executor, product.transpose);
-    diagonals::multiply(executor, product.transpose ? transposed_ : plain_, product, config_.tile);
+    diagonals::multiply(executor, product.transpose && !is_symmetric(plain_) ? transposed_ : plain_, product, config_.tile);
   }
 
 private:
