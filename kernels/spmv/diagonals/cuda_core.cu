@@ -9,52 +9,59 @@ namespace tcbound {
 namespace diagonals {
 namespace {
 
+constexpr Tile columns_tile = {32, 4, 2, 1};
+
 // The nodes of a thread lie one above the other in the tile's last direction.
-template <int node, int many, int batch, Count count>
-__global__ void __launch_bounds__(most_threads) multiply_nodes(const __grid_constant__ Arguments a) {
+template <int node, int many, int columns, int batch, Count count>
+__global__ void __launch_bounds__(columns > 1 ? columns_tile.threads() : most_threads)
+  multiply_nodes(const __grid_constant__ Arguments a) {
   const std::int64_t x = static_cast<std::int64_t>(blockIdx.x) * blockDim.x, in_line = x + threadIdx.x;
   const std::int64_t y = static_cast<std::int64_t>(blockIdx.y) * a.height, in_plane = (y + threadIdx.y) * a.line + in_line;
   const std::int64_t z = static_cast<std::int64_t>(blockIdx.z) * a.depth, p = (z + threadIdx.z) * a.plane + in_plane;
   const std::int64_t first = z * a.plane + y * a.line + x, last = first + a.reach;
   if (in_line >= a.line) return;
-  Nodes<node, many> mine;
+  Nodes<node, many, columns> mine;
 #pragma unroll
   for (int r = 0; r < many; ++r) {
     mine.p[r] = p + r * a.step;
     mine.there[r] = in_plane + r * a.step_in_plane < a.plane && mine.p[r] < a.nodes;
     if (!mine.there[r]) mine.p[r] = a.nodes - 1; // as good as any
 #pragma unroll
-    for (int c = 0; c < node; ++c) mine.sums[r][c] = 0.0;
+    for (int k = 0; k < columns; ++k)
+#pragma unroll
+      for (int c = 0; c < node; ++c) mine.sums[r][k][c] = 0.0;
   }
   if (!mine.there[0]) return;
   const bool edge = first < a.below || last + a.above >= a.nodes;
 #pragma unroll 1
   for (int k = 0; k < (count == Count::batch ? 1 : a.count); k += batch)
     if (edge)
-      add_offsets<node, many, batch, count, true>(a, k, mine);
+      add_offsets<node, many, columns, batch, count, true>(a, k, mine);
     else
-      add_offsets<node, many, batch, count, false>(a, k, mine);
-  store<node, many>(a, mine);
+      add_offsets<node, many, columns, batch, count, false>(a, k, mine);
+  store<node, many, columns>(a, mine);
 }
 
-template <int node, int many, int batch, Count count>
+template <int node, int many, int columns, int batch, Count count>
 void launch(Executor &executor, const Arguments &a, const dim3 &grid, const dim3 &block) {
-  multiply_nodes<node, many, batch, count><<<grid, block, 0, static_cast<cudaStream_t>(executor.stream())>>>(a);
+  multiply_nodes<node, many, columns, batch, count><<<grid, block, 0, static_cast<cudaStream_t>(executor.stream())>>>(a);
   TCBOUND_LAUNCHED();
 }
 
+using Launch = void (*)(Executor &, const Arguments &, const dim3 &, const dim3 &);
+
 // The first of the kernels for such nodes that allows this many offsets.
-auto launch_of(int node, int many, int count) {
+Launch launch_of(int node, int many, int count) {
   static constexpr struct {
-    int   node, many, batch;
-    Count count;
-    void (*launch)(Executor &, const Arguments &, const dim3 &, const dim3 &);
+    int    node, many, batch;
+    Count  count;
+    Launch launch;
   } kernels[] = {
-    {1, 2, 5, Count::batch, launch<1, 2, 5, Count::batch>}, {1, 2, 7, Count::batch, launch<1, 2, 7, Count::batch>},
-    {1, 2, 5, Count::any, launch<1, 2, 5, Count::any>},     {1, 1, 9, Count::batches, launch<1, 1, 9, Count::batches>},
-    {1, 1, 9, Count::any, launch<1, 1, 9, Count::any>},     {2, 1, 3, Count::batches, launch<2, 1, 3, Count::batches>},
-    {2, 1, 3, Count::any, launch<2, 1, 3, Count::any>},     {3, 1, 3, Count::batches, launch<3, 1, 3, Count::batches>},
-    {3, 1, 2, Count::any, launch<3, 1, 2, Count::any>},     {4, 1, 1, Count::batches, launch<4, 1, 1, Count::batches>},
+    {1, 2, 5, Count::batch, launch<1, 2, 1, 5, Count::batch>}, {1, 2, 7, Count::batch, launch<1, 2, 1, 7, Count::batch>},
+    {1, 2, 5, Count::any, launch<1, 2, 1, 5, Count::any>},     {1, 1, 9, Count::batches, launch<1, 1, 1, 9, Count::batches>},
+    {1, 1, 9, Count::any, launch<1, 1, 1, 9, Count::any>},     {2, 1, 3, Count::batches, launch<2, 1, 1, 3, Count::batches>},
+    {2, 1, 3, Count::any, launch<2, 1, 1, 3, Count::any>},     {3, 1, 3, Count::batches, launch<3, 1, 1, 3, Count::batches>},
+    {3, 1, 2, Count::any, launch<3, 1, 1, 2, Count::any>},     {4, 1, 1, Count::batches, launch<4, 1, 1, 1, Count::batches>},
   };
   const auto *kernel = kernels;
   const auto  fits = [&] {
@@ -63,6 +70,13 @@ auto launch_of(int node, int many, int count) {
   };
   while (!fits()) ++kernel;
   return kernel->launch;
+}
+
+// Of products with several columns at once.
+template <int columns> Launch launch_of_columns(int node) {
+  static constexpr Launch launches[] = {launch<1, 1, columns, 2, Count::any>, launch<2, 1, columns, 1, Count::batches>,
+                                        launch<3, 1, columns, 1, Count::batches>, launch<4, 1, columns, 1, Count::batches>};
+  return launches[node - 1];
 }
 
 std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
@@ -127,32 +141,70 @@ void list_offsets(Arguments &a, const DeviceMatrix &matrix) {
   }
 }
 
+Arguments arguments_of(const DeviceMatrix &matrix, const Product &product, const Columns &columns) {
+  const Table &table = matrix.table;
+  Arguments    a;
+  a.values = matrix.values.data();
+  a.irregular = matrix.irregular.data();
+  a.nodes = matrix.nodes;
+  a.stride = matrix.stride;
+  a.below = -std::min(offset_of(table, 0), 0);
+  a.above = std::max(offset_of(table, offset_count(table) - 1), 0);
+  a.x = product.x;
+  a.alpha = product.alpha;
+  a.beta = product.beta;
+  a.y = product.y;
+  a.z = product.z;
+  a.next_x = columns.x;
+  a.next_y = columns.y;
+  a.next_z = columns.z;
+  list_offsets(a, matrix);
+  return a;
+}
+
+// How many of `left` columns a launch takes.
+std::int64_t width_of(std::int64_t left) { return left >= 8 ? 8 : left >= 4 ? 4 : left >= 2 ? 2 : 1; }
+
 } // namespace
 
 void multiply(Executor &executor, DeviceMatrix &matrix, const Product &product, const Tile &asked) {
-  const Tile   tile = asked.width > 0 ? asked : usual_tile(matrix);
-  const Table &table = matrix.table;
-  if (!all_remainder(table)) {
-    Arguments a;
-    a.values = matrix.values.data();
-    a.irregular = matrix.irregular.data();
-    a.nodes = matrix.nodes;
-    a.stride = matrix.stride;
-    a.below = -std::min(offset_of(table, 0), 0);
-    a.above = std::max(offset_of(table, offset_count(table) - 1), 0);
-    a.x = product.x;
-    a.alpha = product.alpha;
-    a.beta = product.beta;
-    a.y = product.y;
-    a.z = product.z;
-    list_offsets(a, matrix);
-    dim3      grid, block;
-    const int many = table.node == 1 ? tile.many : 1;
+  if (!all_remainder(matrix.table)) {
+    const Tile tile = asked.width > 0 ? asked : usual_tile(matrix);
+    const int  node = matrix.table.node, many = node == 1 ? tile.many : 1;
+    Arguments  a = arguments_of(matrix, product, {});
+    dim3       grid, block;
     choose_tiles(a, matrix, tile, many, grid, block);
-    launch_of(table.node, many, a.count)(executor, a, grid, block);
+    launch_of(node, many, a.count)(executor, a, grid, block);
   }
   if (matrix.remainder.rows > 0)
     matrix.remainder_product.multiply(executor, matrix.remainder, product, matrix.remainder_rows.data());
+}
+
+std::int64_t passes_of_columns(std::int64_t count) {
+  std::int64_t passes = 0;
+  for (; count > 0; count -= width_of(count)) ++passes;
+  return passes;
+}
+
+void multiply_columns(Executor &executor, DeviceMatrix &matrix, const Product &product, const Columns &columns,
+                      const Tile &tile) {
+  for (std::int64_t k = 0; k < columns.count && !all_remainder(matrix.table); k += width_of(columns.count - k)) {
+    const std::int64_t width = width_of(columns.count - k);
+    Arguments          a = arguments_of(matrix, from_column(product, columns, k), columns);
+    dim3               grid, block;
+    const int          node = matrix.table.node;
+    const Tile         one = tile.width > 0 ? tile : usual_tile(matrix);
+    const int          many = width == 1 && node == 1 ? one.many : 1;
+    choose_tiles(a, matrix, width == 1 ? one : columns_tile, many, grid, block);
+    const Launch launch = width == 8   ? launch_of_columns<8>(node)
+                          : width == 4 ? launch_of_columns<4>(node)
+                          : width == 2 ? launch_of_columns<2>(node)
+                                       : launch_of(node, many, a.count);
+    launch(executor, a, grid, block);
+  }
+  for (std::int64_t k = 0; k < columns.count && matrix.remainder.rows > 0; ++k)
+    matrix.remainder_product.multiply(executor, matrix.remainder, from_column(product, columns, k),
+                                      matrix.remainder_rows.data());
 }
 
 namespace {
@@ -209,6 +261,16 @@ public:
     return least_work(view, true, accumulate);
   }
 
+  // The regular part of the matrix is read once for several columns, the remainder for each.
+  Work work_of_columns(bool transpose, bool accumulate, std::int64_t count) const override {
+    const Work    one = work(transpose, accumulate);
+    const Census &census = (transpose && !is_symmetric(plain_) ? transposed_ : plain_).census;
+    Work          all = count * one;
+    all.bytes -= (count - passes_of_columns(count)) * 8 * census.places;
+    all.compulsory_bytes = all.bytes;
+    return all;
+  }
+
   std::int64_t stored_bytes() const override { return plain_.bytes() + transposed_.bytes() + transposition_.bytes(); }
 
   double      usual_share() const override { return diagonals::usual_share(plain_.census); }
@@ -219,6 +281,12 @@ public:
   void multiply(Executor &executor, const Product &product) {
     prepare(executor, product.transpose);
     diagonals::multiply(executor, product.transpose && !is_symmetric(plain_) ? transposed_ : plain_, product, config_.tile);
+  }
+
+  void multiply(Executor &executor, const Product &product, const Columns &columns) {
+    prepare(executor, product.transpose);
+    diagonals::multiply_columns(executor, product.transpose && !is_symmetric(plain_) ? transposed_ : plain_, product, columns,
+                                config_.tile);
   }
 
 private:
@@ -301,6 +369,10 @@ public:
 
   void apply(Executor &executor, Format &format, const Product &product) const override {
     static_cast<diagonals::CudaCoreFormat &>(format).multiply(executor, product);
+  }
+
+  void apply_columns(Executor &executor, Format &format, const Product &product, const Columns &columns) const override {
+    static_cast<diagonals::CudaCoreFormat &>(format).multiply(executor, product, columns);
   }
 };
 

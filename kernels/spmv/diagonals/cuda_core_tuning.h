@@ -16,7 +16,7 @@ struct Tile {
   int width = 32, height = 4, depth = 4;
   int many = 1; // nodes of a thread: 1 or, of nodes with one row, 2
 
-  int threads() const { return width * height * depth; }
+  constexpr int threads() const { return width * height * depth; }
 };
 
 struct CudaCoreConfig {

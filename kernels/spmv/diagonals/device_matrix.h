@@ -40,4 +40,9 @@ void diagonal(Executor &executor, const DeviceMatrix &matrix, double *d);
 // z = alpha A x + beta y (product.transpose is not looked at).
 void multiply(Executor &executor, DeviceMatrix &matrix, const Product &product, const Tile &tile);
 
+// The same with several columns, up to 8 of them a pass through the regular rows; passes_of_columns(): how many passes that makes.
+void         multiply_columns(Executor &executor, DeviceMatrix &matrix, const Product &product, const Columns &columns,
+                              const Tile &tile);
+std::int64_t passes_of_columns(std::int64_t count);
+
 } // namespace tcbound::diagonals

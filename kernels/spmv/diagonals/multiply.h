@@ -29,10 +29,11 @@ struct Arguments {
   double              alpha, beta;
   const double       *y;
   double             *z;
-  std::int64_t        line, plane;         // nodes; tiles are within a line, those in a plane, those in the matrix
-  int                 height, depth;       // lines of a tile, planes
-  std::int64_t        step, step_in_plane; // from a node of a thread to its next
-  std::int64_t        reach;               // of a tile from its first node to its last
+  std::int64_t        line, plane;            // nodes; tiles are within a line, those in a plane, those in the matrix
+  int                 height, depth;          // lines of a tile, planes
+  std::int64_t        step, step_in_plane;    // from a node of a thread to its next
+  std::int64_t        reach;                  // of a tile from its first node to its last
+  std::int64_t        next_x, next_y, next_z; // from a column to the next, of products with several
   int                 count;
   Offset              offsets[most_offsets]; // in the order in which entries are added up
 };
@@ -41,11 +42,11 @@ __device__ double add_entry(double value, double x, double sum) {
   return static_cast<std::uint32_t>(__double2hiint(value)) == absent_upper ? sum : fma(value, x, sum);
 }
 
-// What a thread has of `many` nodes.
-template <int node, int many> struct Nodes {
+// What a thread has of `many` nodes and `columns` products.
+template <int node, int many, int columns> struct Nodes {
   std::int64_t p[many];
   bool         there[many];
-  double       sums[many][node];
+  double       sums[many][columns][node];
 };
 
 // What is known of the number of offsets when compiling: that it is a batch, that it is some, nothing.
@@ -53,9 +54,9 @@ enum class Count { batch, batches, any };
 
 // Adds the entries at the next `batch` offsets, as many as a thread loads at a time, from number `first` on. Where fewer are left, the
 // last one is loaded again and not added: a branch around the load would cost more. With `edge` nodes may lie outside of the matrix.
-template <int node, int many, int batch, Count count, bool edge>
-__device__ void add_offsets(const Arguments &a, int first, Nodes<node, many> &of) {
-  double values[batch][many][node][node], x[batch][many][node];
+template <int node, int many, int columns, int batch, Count count, bool edge>
+__device__ void add_offsets(const Arguments &a, int first, Nodes<node, many, columns> &of) {
+  double values[batch][many][node][node], x[batch][many][columns][node];
 #pragma unroll
   for (int u = 0; u < batch; ++u) {
     const Offset       offset = a.offsets[count == Count::any ? min(first + u, a.count - 1) : first + u];
@@ -71,8 +72,11 @@ __device__ void add_offsets(const Arguments &a, int first, Nodes<node, many> &of
         for (int d = 0; d < node; ++d)
           values[u][r][c][d] = inside ? __ldg(a.values + p + (offset.value + c * next_row + d * next_column)) : absent_value();
 #pragma unroll
-      for (int d = 0; d < node; ++d)
-        x[u][r][d] = inside ? __ldg(a.x + p * node + (static_cast<std::int64_t>(offset.other) * node + d)) : 0.0;
+      for (int k = 0; k < columns; ++k)
+#pragma unroll
+        for (int d = 0; d < node; ++d)
+          x[u][r][k][d] =
+            inside ? __ldg(a.x + p * node + (k * a.next_x + static_cast<std::int64_t>(offset.other) * node + d)) : 0.0;
     }
   }
 #pragma unroll
@@ -80,23 +84,28 @@ __device__ void add_offsets(const Arguments &a, int first, Nodes<node, many> &of
 #pragma unroll
     for (int r = 0; r < many; ++r)
 #pragma unroll
-      for (int d = 0; d < node; ++d)
+      for (int k = 0; k < columns; ++k)
 #pragma unroll
-        for (int c = 0; c < node; ++c)
-          if (count != Count::any || first + u < a.count)
-            of.sums[r][c] = add_entry(values[u][r][c][d], x[u][r][d], of.sums[r][c]);
+        for (int d = 0; d < node; ++d)
+#pragma unroll
+          for (int c = 0; c < node; ++c)
+            if (count != Count::any || first + u < a.count)
+              of.sums[r][k][c] = add_entry(values[u][r][c][d], x[u][r][k][d], of.sums[r][k][c]);
 }
 
-template <int node, int many> __device__ void store(const Arguments &a, const Nodes<node, many> &of) {
+template <int node, int many, int columns> __device__ void store(const Arguments &a, const Nodes<node, many, columns> &of) {
 #pragma unroll
   for (int r = 0; r < many; ++r)
 #pragma unroll
     for (int c = 0; c < node; ++c) {
       const std::int64_t row = of.p[r] * node + c;
       if (!of.there[r] || (a.irregular && a.irregular[row])) continue;
-      double result = a.alpha * of.sums[r][c];
-      if (a.beta != 0.0) result += a.beta * a.y[row];
-      a.z[row] = result;
+#pragma unroll
+      for (int k = 0; k < columns; ++k) {
+        double result = a.alpha * of.sums[r][k][c];
+        if (a.beta != 0.0) result += a.beta * a.y[row + k * a.next_y];
+        a.z[row + k * a.next_z] = result;
+      }
     }
 }
 
