@@ -143,6 +143,7 @@ public:
       matrix_.nodes = a.rows / matrix_.table.node;
       matrix_.stride = (matrix_.nodes + 31) / 32 * 32;
       guess_directions();
+      list_offsets();
       matrix_.values = Array<double>(executor_, plane_count(matrix_.table) * matrix_.stride);
       csr::with_offsets(a, [&](const auto *offsets) { place_rows(offsets); });
       if (2 * matrix_.remainder.rows > a.rows) give_up();
@@ -281,6 +282,26 @@ private:
     matrix_.plane = grid.plane;
   }
 
+  // Mirrored: by distance, in pairs.
+  void list_offsets() {
+    const Table &table = matrix_.table;
+    const auto   add = [&](int k) {
+      const Place        place = place_of(table, k, 0, 0);
+      const std::int32_t other = offset_of(table, k);
+      matrix_.offsets.push_back({place.plane * matrix_.stride + (place.mirrored ? other : 0), other, place.mirrored});
+    };
+    if (!table.mirrored) {
+      for (int k = 0; k < table.count; ++k) add(k);
+      return;
+    }
+    const int middle = table.count - 1;
+    add(middle);
+    for (int k = 1; k < table.count; ++k) {
+      add(middle - k);
+      add(middle + k);
+    }
+  }
+
   // Too many rows found no place.
   void give_up() {
     executor_.synchronize();
@@ -289,6 +310,7 @@ private:
     matrix_.irregular = Array<std::uint8_t>();
     matrix_.remainder_rows = Array<std::int32_t>();
     matrix_.nodes = matrix_.stride = 0;
+    matrix_.offsets.clear();
   }
 
   void take_census() {

@@ -12,9 +12,9 @@ namespace {
 constexpr Tile columns_tile = {32, 4, 2, 1};
 
 // The nodes of a thread lie one above the other in the tile's last direction.
-template <int node, int many, int columns, int batch, Count count>
+template <int node, int many, int columns, int batch, Count count, int most>
 __global__ void __launch_bounds__(columns > 1 ? columns_tile.threads() : most_threads)
-  multiply_nodes(const __grid_constant__ Arguments a) {
+  multiply_nodes(const __grid_constant__ ArgumentsOf<most> a) {
   const std::int64_t x = static_cast<std::int64_t>(blockIdx.x) * blockDim.x, in_line = x + threadIdx.x;
   const std::int64_t y = static_cast<std::int64_t>(blockIdx.y) * a.height, in_plane = (y + threadIdx.y) * a.line + in_line;
   const std::int64_t z = static_cast<std::int64_t>(blockIdx.z) * a.depth, p = (z + threadIdx.z) * a.plane + in_plane;
@@ -43,12 +43,17 @@ __global__ void __launch_bounds__(columns > 1 ? columns_tile.threads() : most_th
 }
 
 template <int node, int many, int columns, int batch, Count count>
-void launch(Executor &executor, const Arguments &a, const dim3 &grid, const dim3 &block) {
-  multiply_nodes<node, many, columns, batch, count><<<grid, block, 0, static_cast<cudaStream_t>(executor.stream())>>>(a);
+void launch(Executor &executor, const Arguments &a, const Offset *offsets, const dim3 &grid, const dim3 &block) {
+  constexpr int     most = count == Count::batch ? batch : most_offsets;
+  ArgumentsOf<most> all;
+  static_cast<Arguments &>(all) = a;
+  std::copy(offsets, offsets + a.count, all.offsets);
+  multiply_nodes<node, many, columns, batch, count, most>
+    <<<grid, block, 0, static_cast<cudaStream_t>(executor.stream())>>>(all);
   TCBOUND_LAUNCHED();
 }
 
-using Launch = void (*)(Executor &, const Arguments &, const dim3 &, const dim3 &);
+using Launch = void (*)(Executor &, const Arguments &, const Offset *, const dim3 &, const dim3 &);
 
 // The first of the kernels for such nodes that allows this many offsets.
 Launch launch_of(int node, int many, int count) {
@@ -120,27 +125,6 @@ void choose_tiles(Arguments &a, const DeviceMatrix &matrix, const Tile &tile, in
               static_cast<unsigned>(divide_up(divide_up(a.nodes, a.plane), a.depth)));
 }
 
-// Mirrored: by distance, in pairs.
-void list_offsets(Arguments &a, const DeviceMatrix &matrix) {
-  const Table &table = matrix.table;
-  const auto   add = [&](int k) {
-    const Place        place = place_of(table, k, 0, 0);
-    const std::int32_t other = offset_of(table, k);
-    a.offsets[a.count++] = {place.plane * matrix.stride + (place.mirrored ? other : 0), other, place.mirrored};
-  };
-  a.count = 0;
-  if (!table.mirrored) {
-    for (int k = 0; k < table.count; ++k) add(k);
-    return;
-  }
-  const int middle = table.count - 1;
-  add(middle);
-  for (int k = 1; k < table.count; ++k) {
-    add(middle - k);
-    add(middle + k);
-  }
-}
-
 Arguments arguments_of(const DeviceMatrix &matrix, const Product &product, const Columns &columns) {
   const Table &table = matrix.table;
   Arguments    a;
@@ -158,7 +142,7 @@ Arguments arguments_of(const DeviceMatrix &matrix, const Product &product, const
   a.next_x = columns.x;
   a.next_y = columns.y;
   a.next_z = columns.z;
-  list_offsets(a, matrix);
+  a.count = static_cast<int>(matrix.offsets.size());
   return a;
 }
 
@@ -174,7 +158,7 @@ void multiply(Executor &executor, DeviceMatrix &matrix, const Product &product, 
     Arguments  a = arguments_of(matrix, product, {});
     dim3       grid, block;
     choose_tiles(a, matrix, tile, many, grid, block);
-    launch_of(node, many, a.count)(executor, a, grid, block);
+    launch_of(node, many, a.count)(executor, a, matrix.offsets.data(), grid, block);
   }
   if (matrix.remainder.rows > 0)
     matrix.remainder_product.multiply(executor, matrix.remainder, product, matrix.remainder_rows.data());
@@ -200,7 +184,7 @@ void multiply_columns(Executor &executor, DeviceMatrix &matrix, const Product &p
                           : width == 4 ? launch_of_columns<4>(node)
                           : width == 2 ? launch_of_columns<2>(node)
                                        : launch_of(node, many, a.count);
-    launch(executor, a, grid, block);
+    launch(executor, a, matrix.offsets.data(), grid, block);
   }
   for (std::int64_t k = 0; k < columns.count && matrix.remainder.rows > 0; ++k)
     matrix.remainder_product.multiply(executor, matrix.remainder, from_column(product, columns, k),

@@ -2,17 +2,28 @@
 
 // A matrix of format diagonals in device memory.
 
+#include <vector>
+
 #include "../csr/chunked_product.h"
 #include "cuda_core_tuning.h"
 
 namespace tcbound::diagonals {
+
+// An offset as a thread needs it: how far from its own node the other one is, and from its own place of the first plane its block's
+// first value. If mirrored, the block lies transposed.
+struct Offset {
+  std::int64_t value;
+  std::int32_t other;
+  std::int32_t mirrored;
+};
 
 struct DeviceMatrix {
   csr::DeviceArrays csr; // sizes and row offsets; columns and values are released once the rest is built
   Table             table;
   std::int64_t      nodes = 0, stride = 0; // of a plane: its values, and how far it is to the next
   std::int64_t      line = 0, plane = 0; // of a grid, in nodes: to the neighbour in the second and third direction; 0: not seen
-  Array<double>     values;
+  std::vector<Offset> offsets;           // in the order in which entries are added up
+  Array<double>       values;
   Array<std::uint8_t> irregular;      // 1 for each row of the remainder; empty if none are or all
   Array<std::int32_t> remainder_rows; // empty if all are
   csr::DeviceArrays   remainder;      // row i stands for row remainder_rows[i]

@@ -12,14 +12,6 @@
 namespace tcbound::diagonals {
 namespace {
 
-// An offset as a thread needs it: how far from its own node the other one is, and from its own place of the first plane its block's
-// first value. If mirrored, the block lies transposed.
-struct Offset {
-  std::int64_t value;
-  std::int32_t other;
-  std::int32_t mirrored;
-};
-
 struct Arguments {
   const double       *values;
   const std::uint8_t *irregular; // or null
@@ -34,8 +26,12 @@ struct Arguments {
   std::int64_t        step, step_in_plane;    // from a node of a thread to its next
   std::int64_t        reach;                  // of a tile from its first node to its last
   std::int64_t        next_x, next_y, next_z; // from a column to the next, of products with several
-  int                 count;
-  Offset              offsets[most_offsets]; // in the order in which entries are added up
+  int                 count;                  // of offsets
+};
+
+// Parameters of a kernel; how large they are is felt where products are short.
+template <int most> struct ArgumentsOf : Arguments {
+  Offset offsets[most]; // in the order in which entries are added up
 };
 
 __device__ double add_entry(double value, double x, double sum) {
@@ -54,8 +50,8 @@ enum class Count { batch, batches, any };
 
 // Adds the entries at the next `batch` offsets, as many as a thread loads at a time, from number `first` on. Where fewer are left, the
 // last one is loaded again and not added: a branch around the load would cost more. With `edge` nodes may lie outside of the matrix.
-template <int node, int many, int columns, int batch, Count count, bool edge>
-__device__ void add_offsets(const Arguments &a, int first, Nodes<node, many, columns> &of) {
+template <int node, int many, int columns, int batch, Count count, bool edge, class A>
+__device__ void add_offsets(const A &a, int first, Nodes<node, many, columns> &of) {
   double values[batch][many][node][node], x[batch][many][columns][node];
 #pragma unroll
   for (int u = 0; u < batch; ++u) {
