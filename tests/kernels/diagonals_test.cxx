@@ -304,6 +304,34 @@ TEST_P(GpuDiagonals, SeveralColumns) {
   }
 }
 
+// Values of 16 and 32 bits: the lower ones of a double's bits are zeros.
+TEST_P(GpuDiagonals, NarrowValues) {
+  for (const Csr &wide : {symmetric(stencil(33, 17, 9, false, Coefficients::variable)),
+                          symmetric(stencil(40, 40, 40, true, Coefficients::variable)),
+                          stencil(64, 33, 1, false, Coefficients::variable), symmetric(nodes(33, 9, 7, 3)), nodes(40, 35, 1, 2),
+                          with_identity_rows(symmetric(stencil(70, 40, 1, true, Coefficients::variable)),
+                                             [](std::int64_t i) { return i % 60 == 7; })})
+    for (const int bytes : {2, 4}) {
+      Csr narrow = wide;
+      for (double &value : narrow.values) {
+        std::uint64_t bits;
+        std::memcpy(&bits, &value, sizeof bits);
+        bits &= ~std::uint64_t(0) << (bytes == 2 ? 45 : 29);
+        std::memcpy(&value, &bits, sizeof bits);
+      }
+      const auto format = build_with(narrow, {});
+      SCOPED_TRACE(std::to_string(bytes) + " bytes");
+      EXPECT_EQ(diagonals::census_of(*format).value_bytes, bytes);
+      expect_all(narrow, *format);
+      expect_columns(narrow, *format, {false, -0.5, 2.0, true, false}, 5);
+      format->refill(executor(), wide.values.data(), MemorySpace::host);
+      EXPECT_EQ(diagonals::census_of(*format).value_bytes, 8);
+      expect_all(wide, *format);
+      format->refill(executor(), narrow.values.data(), MemorySpace::host);
+      expect_all(narrow, *format);
+    }
+}
+
 // Values that look like absent ones, from the start and later.
 TEST_P(GpuDiagonals, ValuesThatLookAbsent) {
   double looks_absent;

@@ -40,9 +40,9 @@ __global__ void __launch_bounds__(32)
 }
 
 // Each row writes its own places. Marks rows with entries that have none and with values that look absent.
-template <class Offset>
+template <class Offset, class Value>
 __global__ void __launch_bounds__(row_block) place_own(const RowsView<Offset> a, const __grid_constant__ Table table,
-                                                       std::int64_t stride, double *planes, std::uint8_t *irregular, int *any) {
+                                                       std::int64_t stride, Value *planes, std::uint8_t *irregular, int *any) {
   __shared__ int found[block_rows];                     // entries that have a place
   if (threadIdx.x < block_rows) found[threadIdx.x] = 0; // before the barrier of take_row()
   Row        row;
@@ -50,8 +50,8 @@ __global__ void __launch_bounds__(row_block) place_own(const RowsView<Offset> a,
   bool       readable = true;
   if (there) {
     const std::int64_t mine = walk_row(table, row, [&](const Place &place, std::int64_t other, int, bool entry, double value) {
-      if (entry && is_absent(bits_of(value))) readable = false;
-      if (!place.mirrored) planes[index_of(place, stride, row.p, other)] = value;
+      if (entry && !can_store<Value>(value)) readable = false;
+      if (!place.mirrored) planes[index_of(place, stride, row.p, other)] = entry ? static_cast<Value>(value) : absent<Value>();
     });
     atomicAdd(found + threadIdx.x % block_rows, static_cast<int>(mine));
   }
@@ -61,27 +61,28 @@ __global__ void __launch_bounds__(row_block) place_own(const RowsView<Offset> a,
   *any = 1;
 }
 
-// Calls f(other row, value or the absent one, index in the planes) for the mirrored places of a row that is not in the remainder.
-template <class F>
+// Calls f(other row, value or the absent one as stored, index in the planes) for the mirrored places of a row that is not in the remainder.
+template <class Value, class F>
 __device__ void for_mirrored(const Table &table, const Row &row, std::int64_t stride, const std::uint8_t *irregular, F &&f) {
   if (irregular[row.i]) return;
-  walk_row(table, row, [&](const Place &place, std::int64_t other, int d, bool, double value) {
-    if (place.mirrored && other >= 0) f(other * table.node + d, value, index_of(place, stride, row.p, other));
+  walk_row(table, row, [&](const Place &place, std::int64_t other, int d, bool there, double value) {
+    if (place.mirrored && other >= 0)
+      f(other * table.node + d, there ? static_cast<Value>(value) : absent<Value>(), index_of(place, stride, row.p, other));
   });
 }
 
 // ... where neither row is in the remainder and the entry is not what the other row's is: f(other row).
-template <class F>
-__device__ void for_contradictions(const Table &table, const Row &row, std::int64_t stride, const double *planes,
+template <class Value, class F>
+__device__ void for_contradictions(const Table &table, const Row &row, std::int64_t stride, const Value *planes,
                                    const std::uint8_t *irregular, F &&f) {
-  for_mirrored(table, row, stride, irregular, [&](std::int64_t other, double value, std::int64_t index) {
+  for_mirrored<Value>(table, row, stride, irregular, [&](std::int64_t other, Value value, std::int64_t index) {
     if (bits_of(planes[index]) != bits_of(value) && !irregular[other]) f(other);
   });
 }
 
-template <class Offset>
+template <class Offset, class Value>
 __global__ void __launch_bounds__(row_block)
-  count_contradictions(const RowsView<Offset> a, const __grid_constant__ Table table, std::int64_t stride, const double *planes,
+  count_contradictions(const RowsView<Offset> a, const __grid_constant__ Table table, std::int64_t stride, const Value *planes,
                        const std::uint8_t *irregular, std::int32_t *contradictions, int *any) {
   Row row;
   if (!take_row(a, table, row)) return;
@@ -96,9 +97,9 @@ __global__ void __launch_bounds__(row_block)
 }
 
 // Of two rows that contradict each other, marks the one with more contradictions, or the later one.
-template <class Offset>
+template <class Offset, class Value>
 __global__ void __launch_bounds__(row_block)
-  part_rows(const RowsView<Offset> a, const __grid_constant__ Table table, std::int64_t stride, const double *planes,
+  part_rows(const RowsView<Offset> a, const __grid_constant__ Table table, std::int64_t stride, const Value *planes,
             const std::uint8_t *irregular, const std::int32_t *contradictions, std::uint8_t *parted) {
   Row row;
   if (!take_row(a, table, row) || contradictions[row.i] == 0) return;
@@ -107,12 +108,12 @@ __global__ void __launch_bounds__(row_block)
 }
 
 // Rows write what they share with a row of the remainder.
-template <class Offset>
+template <class Offset, class Value>
 __global__ void __launch_bounds__(row_block) adopt(const RowsView<Offset> a, const __grid_constant__ Table table,
-                                                   std::int64_t stride, double *planes, const std::uint8_t *irregular) {
+                                                   std::int64_t stride, Value *planes, const std::uint8_t *irregular) {
   Row row;
   if (!take_row(a, table, row)) return;
-  for_mirrored(table, row, stride, irregular, [&](std::int64_t other, double value, std::int64_t index) {
+  for_mirrored<Value>(table, row, stride, irregular, [&](std::int64_t other, Value value, std::int64_t index) {
     if (irregular[other]) planes[index] = value;
   });
 }
@@ -144,8 +145,11 @@ public:
       matrix_.stride = (matrix_.nodes + 31) / 32 * 32;
       guess_directions();
       list_offsets();
-      matrix_.values = Array<double>(executor_, plane_count(matrix_.table) * matrix_.stride);
-      csr::with_offsets(a, [&](const auto *offsets) { place_rows(offsets); });
+      const int bytes = choices.allow_narrow ? value_width(executor_, a.values.data(), a.nonzeros) : 8;
+      matrix_.census.value_bytes = bytes;
+      matrix_.values = Array<std::uint8_t>(executor_, bytes * plane_count(matrix_.table) * matrix_.stride);
+      csr::with_offsets(a,
+                        [&](const auto *offsets) { with_values(matrix_, [&](auto *planes) { place_rows(offsets, planes); }); });
       if (2 * matrix_.remainder.rows > a.rows) give_up();
     }
     if (all_remainder(matrix_.table)) {
@@ -209,13 +213,12 @@ private:
     return sample;
   }
 
-  template <class Offset> void place_rows(const Offset *offsets) {
+  template <class Offset, class Value> void place_rows(const Offset *offsets, Value *planes) {
     const std::int64_t rows = matrix_.csr.rows;
     const auto         a = rows_of(offsets);
     const std::int64_t stride = matrix_.stride;
     const std::size_t  shared = static_cast<std::size_t>(a.staged) * entry_bytes;
     const Table       &table = matrix_.table;
-    double *const      planes = matrix_.values.data();
     matrix_.irregular = marks();
     std::uint8_t *const irregular = matrix_.irregular.data();
     Array<std::int32_t> contradictions(executor_, table.mirrored ? rows : 0);
@@ -306,7 +309,8 @@ private:
   void give_up() {
     executor_.synchronize();
     matrix_.table = Table();
-    matrix_.values = Array<double>();
+    matrix_.values = Array<std::uint8_t>();
+    matrix_.census.value_bytes = 8;
     matrix_.irregular = Array<std::uint8_t>();
     matrix_.remainder_rows = Array<std::int32_t>();
     matrix_.nodes = matrix_.stride = 0;
@@ -324,8 +328,8 @@ private:
     census.node = matrix_.table.node;
     census.offsets = offset_count(matrix_.table);
     census.mirrored = matrix_.table.mirrored;
-    census.bytes = 8 * census.places + matrix_.irregular.bytes() + matrix_.remainder_rows.bytes() + matrix_.remainder.bytes() +
-                   matrix_.remainder_product.table().bytes();
+    census.bytes = census.value_bytes * census.places + matrix_.irregular.bytes() + matrix_.remainder_rows.bytes() +
+                   matrix_.remainder.bytes() + matrix_.remainder_product.table().bytes();
   }
 
   Executor    &executor_;

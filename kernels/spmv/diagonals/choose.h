@@ -33,6 +33,7 @@ std::vector<std::int64_t> sampled_groups(std::int64_t rows);
 struct BuildChoices {
   int  node = 0;              // rows of a node; 0: free
   bool allow_mirrored = true; // look for symmetric values
+  bool allow_narrow = true;   // store values in 16 or 32 bits where all are exact in them
 };
 
 // The table by which the sample takes the fewest bytes, or one of no offsets when CSR or nearly as few would do.

@@ -1,5 +1,6 @@
 // spmv/diagonals/cuda_core: the kernel, its launch, and the format on a device. What a thread does is in multiply.h.
 #include <algorithm>
+#include <type_traits>
 
 #include "cuda/error.h"
 #include "cuda_core_tuning.h"
@@ -12,7 +13,7 @@ namespace {
 constexpr Tile columns_tile = {32, 4, 2, 1};
 
 // The nodes of a thread lie one above the other in the tile's last direction.
-template <int node, int many, int columns, int batch, Count count, int most>
+template <class Value, int node, int many, int columns, int batch, Count count, int most>
 __global__ void __launch_bounds__(columns > 1 ? columns_tile.threads() : most_threads)
   multiply_nodes(const __grid_constant__ ArgumentsOf<most> a) {
   const std::int64_t x = static_cast<std::int64_t>(blockIdx.x) * blockDim.x, in_line = x + threadIdx.x;
@@ -36,19 +37,19 @@ __global__ void __launch_bounds__(columns > 1 ? columns_tile.threads() : most_th
 #pragma unroll 1
   for (int k = 0; k < (count == Count::batch ? 1 : a.count); k += batch)
     if (edge)
-      add_offsets<node, many, columns, batch, count, true>(a, k, mine);
+      add_offsets<Value, node, many, columns, batch, count, true>(a, k, mine);
     else
-      add_offsets<node, many, columns, batch, count, false>(a, k, mine);
+      add_offsets<Value, node, many, columns, batch, count, false>(a, k, mine);
   store<node, many, columns>(a, mine);
 }
 
-template <int node, int many, int columns, int batch, Count count>
+template <class Value, int node, int many, int columns, int batch, Count count>
 void launch(Executor &executor, const Arguments &a, const Offset *offsets, const dim3 &grid, const dim3 &block) {
   constexpr int     most = count == Count::batch ? batch : most_offsets;
   ArgumentsOf<most> all;
   static_cast<Arguments &>(all) = a;
   std::copy(offsets, offsets + a.count, all.offsets);
-  multiply_nodes<node, many, columns, batch, count, most>
+  multiply_nodes<Value, node, many, columns, batch, count, most>
     <<<grid, block, 0, static_cast<cudaStream_t>(executor.stream())>>>(all);
   TCBOUND_LAUNCHED();
 }
@@ -56,17 +57,22 @@ void launch(Executor &executor, const Arguments &a, const Offset *offsets, const
 using Launch = void (*)(Executor &, const Arguments &, const Offset *, const dim3 &, const dim3 &);
 
 // The first of the kernels for such nodes that allows this many offsets.
-Launch launch_of(int node, int many, int count) {
+template <class Value> Launch launch_of(int node, int many, int count) {
   static constexpr struct {
     int    node, many, batch;
     Count  count;
     Launch launch;
   } kernels[] = {
-    {1, 2, 5, Count::batch, launch<1, 2, 1, 5, Count::batch>}, {1, 2, 7, Count::batch, launch<1, 2, 1, 7, Count::batch>},
-    {1, 2, 5, Count::any, launch<1, 2, 1, 5, Count::any>},     {1, 1, 9, Count::batches, launch<1, 1, 1, 9, Count::batches>},
-    {1, 1, 9, Count::any, launch<1, 1, 1, 9, Count::any>},     {2, 1, 3, Count::batches, launch<2, 1, 1, 3, Count::batches>},
-    {2, 1, 3, Count::any, launch<2, 1, 1, 3, Count::any>},     {3, 1, 3, Count::batches, launch<3, 1, 1, 3, Count::batches>},
-    {3, 1, 2, Count::any, launch<3, 1, 1, 2, Count::any>},     {4, 1, 1, Count::batches, launch<4, 1, 1, 1, Count::batches>},
+    {1, 2, 5, Count::batch, launch<Value, 1, 2, 1, 5, Count::batch>},
+    {1, 2, 7, Count::batch, launch<Value, 1, 2, 1, 7, Count::batch>},
+    {1, 2, 5, Count::any, launch<Value, 1, 2, 1, 5, Count::any>},
+    {1, 1, 9, Count::batches, launch<Value, 1, 1, 1, 9, Count::batches>},
+    {1, 1, 9, Count::any, launch<Value, 1, 1, 1, 9, Count::any>},
+    {2, 1, 3, Count::batches, launch<Value, 2, 1, 1, 3, Count::batches>},
+    {2, 1, 3, Count::any, launch<Value, 2, 1, 1, 3, Count::any>},
+    {3, 1, 3, Count::batches, launch<Value, 3, 1, 1, 3, Count::batches>},
+    {3, 1, 2, Count::any, launch<Value, 3, 1, 1, 2, Count::any>},
+    {4, 1, 1, Count::batches, launch<Value, 4, 1, 1, 1, Count::batches>},
   };
   const auto *kernel = kernels;
   const auto  fits = [&] {
@@ -77,10 +83,20 @@ Launch launch_of(int node, int many, int count) {
   return kernel->launch;
 }
 
+Launch launch_of(const DeviceMatrix &matrix, int many) {
+  Launch launch = nullptr;
+  with_values(matrix, [&](const auto *values) {
+    using Value = std::remove_const_t<std::remove_pointer_t<decltype(values)>>;
+    launch = launch_of<Value>(matrix.table.node, many, static_cast<int>(matrix.offsets.size()));
+  });
+  return launch;
+}
+
 // Of products with several columns at once.
 template <int columns> Launch launch_of_columns(int node) {
-  static constexpr Launch launches[] = {launch<1, 1, columns, 2, Count::any>, launch<2, 1, columns, 1, Count::batches>,
-                                        launch<3, 1, columns, 1, Count::batches>, launch<4, 1, columns, 1, Count::batches>};
+  static constexpr Launch launches[] = {
+    launch<double, 1, 1, columns, 2, Count::any>, launch<double, 2, 1, columns, 1, Count::batches>,
+    launch<double, 3, 1, columns, 1, Count::batches>, launch<double, 4, 1, columns, 1, Count::batches>};
   return launches[node - 1];
 }
 
@@ -147,7 +163,10 @@ Arguments arguments_of(const DeviceMatrix &matrix, const Product &product, const
 }
 
 // How many of `left` columns a launch takes.
-std::int64_t width_of(std::int64_t left) { return left >= 8 ? 8 : left >= 4 ? 4 : left >= 2 ? 2 : 1; }
+std::int64_t width_of(const DeviceMatrix &matrix, std::int64_t left) {
+  if (matrix.census.value_bytes < 8) return 1;
+  return left >= 8 ? 8 : left >= 4 ? 4 : left >= 2 ? 2 : 1;
+}
 
 } // namespace
 
@@ -158,22 +177,22 @@ void multiply(Executor &executor, DeviceMatrix &matrix, const Product &product, 
     Arguments  a = arguments_of(matrix, product, {});
     dim3       grid, block;
     choose_tiles(a, matrix, tile, many, grid, block);
-    launch_of(node, many, a.count)(executor, a, matrix.offsets.data(), grid, block);
+    launch_of(matrix, many)(executor, a, matrix.offsets.data(), grid, block);
   }
   if (matrix.remainder.rows > 0)
     matrix.remainder_product.multiply(executor, matrix.remainder, product, matrix.remainder_rows.data());
 }
 
-std::int64_t passes_of_columns(std::int64_t count) {
+std::int64_t passes_of_columns(const DeviceMatrix &matrix, std::int64_t count) {
   std::int64_t passes = 0;
-  for (; count > 0; count -= width_of(count)) ++passes;
+  for (; count > 0; count -= width_of(matrix, count)) ++passes;
   return passes;
 }
 
 void multiply_columns(Executor &executor, DeviceMatrix &matrix, const Product &product, const Columns &columns,
                       const Tile &tile) {
-  for (std::int64_t k = 0; k < columns.count && !all_remainder(matrix.table); k += width_of(columns.count - k)) {
-    const std::int64_t width = width_of(columns.count - k);
+  for (std::int64_t k = 0; k < columns.count && !all_remainder(matrix.table); k += width_of(matrix, columns.count - k)) {
+    const std::int64_t width = width_of(matrix, columns.count - k);
     Arguments          a = arguments_of(matrix, from_column(product, columns, k), columns);
     dim3               grid, block;
     const int          node = matrix.table.node;
@@ -183,7 +202,7 @@ void multiply_columns(Executor &executor, DeviceMatrix &matrix, const Product &p
     const Launch launch = width == 8   ? launch_of_columns<8>(node)
                           : width == 4 ? launch_of_columns<4>(node)
                           : width == 2 ? launch_of_columns<2>(node)
-                                       : launch_of(node, many, a.count);
+                                       : launch_of(matrix, many);
     launch(executor, a, matrix.offsets.data(), grid, block);
   }
   for (std::int64_t k = 0; k < columns.count && matrix.remainder.rows > 0; ++k)
@@ -247,10 +266,9 @@ public:
 
   // The regular part of the matrix is read once for several columns, the remainder for each.
   Work work_of_columns(bool transpose, bool accumulate, std::int64_t count) const override {
-    const Work    one = work(transpose, accumulate);
-    const Census &census = (transpose && !is_symmetric(plain_) ? transposed_ : plain_).census;
-    Work          all = count * one;
-    all.bytes -= (count - passes_of_columns(count)) * 8 * census.places;
+    const DeviceMatrix &matrix = transpose && !is_symmetric(plain_) ? transposed_ : plain_;
+    Work                all = count * work(transpose, accumulate);
+    all.bytes -= (count - passes_of_columns(matrix, count)) * matrix.census.value_bytes * matrix.census.places;
     all.compulsory_bytes = all.bytes;
     return all;
   }
@@ -274,16 +292,17 @@ public:
   }
 
 private:
-  // Values that are no longer symmetric are not looked at for symmetry again, so that values that change again and again cost no more
-  // than one such rebuilding.
+  // Values that are no longer symmetric, or exact in few bits, are not looked at for that again, so that values that change again and
+  // again cost no more than two such rebuildings.
   void refill(Executor &executor, DeviceMatrix &matrix, const double *values) {
-    if (diagonals::refill(executor, matrix, values)) return;
+    const Refilled refilled = diagonals::refill(executor, matrix, values);
+    if (refilled == Refilled::done) return;
     csr::DeviceArrays csr = recover(executor, matrix);
     executor.copy(csr.values.data(), MemorySpace::cuda, values, MemorySpace::cuda,
                   static_cast<std::size_t>(csr.values.bytes()));
     executor.synchronize();  // what still reads the matrix
     matrix = DeviceMatrix(); // memory may not do for both; should it not do for the new one either, none is left
-    config_.build.allow_mirrored = false;
+    (refilled == Refilled::not_stored ? config_.build.allow_narrow : config_.build.allow_mirrored) = false;
     matrix = diagonals::build(executor, std::move(csr), config_.build);
   }
 

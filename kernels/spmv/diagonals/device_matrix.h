@@ -23,7 +23,7 @@ struct DeviceMatrix {
   std::int64_t      nodes = 0, stride = 0; // of a plane: its values, and how far it is to the next
   std::int64_t      line = 0, plane = 0; // of a grid, in nodes: to the neighbour in the second and third direction; 0: not seen
   std::vector<Offset> offsets;           // in the order in which entries are added up
-  Array<double>       values;
+  Array<std::uint8_t> values;
   Array<std::uint8_t> irregular;      // 1 for each row of the remainder; empty if none are or all
   Array<std::int32_t> remainder_rows; // empty if all are
   csr::DeviceArrays   remainder;      // row i stands for row remainder_rows[i]
@@ -36,12 +36,19 @@ struct DeviceMatrix {
   }
 };
 
+// Bytes that each of some values in device memory takes if nothing of it is to be lost: 2, 4 or 8.
+int value_width(Executor &executor, const double *values, std::int64_t count);
+
 // Chooses the offsets and stores the matrix by them; `csr` is consumed.
 DeviceMatrix build(Executor &executor, csr::DeviceArrays csr, const BuildChoices &choices);
 
-// New values in the order of the CSR, in device memory. False when they are not symmetric where the old ones were, or cannot be told
-// from absent ones: then recover() still gives the pattern, with values of no meaning.
-bool refill(Executor &executor, DeviceMatrix &matrix, const double *values);
+// New values in the order of the CSR, in device memory. Unless `done`, recover() still gives the pattern, with values of no meaning.
+enum class Refilled {
+  done,
+  not_stored,   // some are not exact in as few bits as the old ones, or look like absent ones
+  not_symmetric // and the old ones were
+};
+Refilled refill(Executor &executor, DeviceMatrix &matrix, const double *values);
 
 // The CSR, bit for bit.
 csr::DeviceArrays recover(Executor &executor, const DeviceMatrix &matrix);
@@ -51,9 +58,10 @@ void diagonal(Executor &executor, const DeviceMatrix &matrix, double *d);
 // z = alpha A x + beta y (product.transpose is not looked at).
 void multiply(Executor &executor, DeviceMatrix &matrix, const Product &product, const Tile &tile);
 
-// The same with several columns, up to 8 of them a pass through the regular rows; passes_of_columns(): how many passes that makes.
+// The same with several columns, of values in 64 bits up to 8 a pass through the regular rows; passes_of_columns(): how many passes
+// that makes.
 void         multiply_columns(Executor &executor, DeviceMatrix &matrix, const Product &product, const Columns &columns,
                               const Tile &tile);
-std::int64_t passes_of_columns(std::int64_t count);
+std::int64_t passes_of_columns(const DeviceMatrix &matrix, std::int64_t count);
 
 } // namespace tcbound::diagonals

@@ -18,7 +18,7 @@ Work least_work(const CsrView &view, bool transpose, bool accumulate) {
   census.rows = transpose ? view.columns_count : view.rows;
   census.columns = transpose ? view.rows : view.columns_count;
   census.nonzeros = view.nonzeros;
-  census.bytes = 4 * view.nonzeros;
+  census.bytes = view.nonzeros;
   return count_work(census, accumulate);
 }
 
@@ -32,10 +32,10 @@ std::string describe(const Census &census) {
   char text[160];
   if (census.rows == census.remainder_rows) return "no regular rows";
   std::snprintf(
-    text, sizeof text, "%.4g %% of the rows on %d diagonals%s%s",
+    text, sizeof text, "%.4g %% of the rows on %d diagonals%s%s; values in %d bits",
     100.0 * static_cast<double>(census.rows - census.remainder_rows) / static_cast<double>(census.rows), census.offsets,
     census.node > 1 ? (" of blocks " + std::to_string(census.node) + " x " + std::to_string(census.node)).c_str() : "",
-    census.mirrored ? ", symmetric: half of them stored" : "");
+    census.mirrored ? ", symmetric: half of them stored" : "", 8 * census.value_bytes);
   return text;
 }
 

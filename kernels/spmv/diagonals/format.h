@@ -16,6 +16,8 @@
 // conditions have replaced by the identity), are kept as CSR: the remainder. A matrix with too few regular rows is all remainder.
 // Every value is recovered bit for bit.
 //
+// Values are stored in 16 bits (bfloat16) or 32 while all of a matrix are exact in those.
+//
 // The entries of a row are added up in one fused multiply-add each: from the first to the last; if mirrored, by the distance of their
 // nodes, of two equally far ones the first one first.
 
@@ -29,11 +31,12 @@ namespace tcbound::diagonals {
 constexpr int most_offsets = 192; // of a row's nodes
 constexpr int most_node = 4;      // rows of a node
 
-// What stands where a row has no entry: a signaling NaN, which no arithmetic produces. A row with a value of the same upper half is
-// one of the remainder.
+// What stands where a row has no entry: signaling NaNs, which no arithmetic produces. A row with a value that looks like one is one of
+// the remainder. Of doubles the upper half tells.
 constexpr std::uint32_t absent_upper = 0x7ff47cb0U;
 constexpr std::uint64_t absent_bits = std::uint64_t(absent_upper) << 32;
-constexpr bool          is_absent(std::uint64_t bits) { return bits >> 32 == absent_upper; }
+constexpr std::uint32_t absent_bits_of_float = 0x7fa57cb0U;
+constexpr std::uint16_t absent_bits_of_bfloat16 = 0x7fa5U;
 
 // The node offsets, ascending; if mirrored those from 0 on, 0 being the first and the negatives of the others being meant too.
 struct Table {
@@ -105,12 +108,13 @@ struct Census {
   std::int64_t bytes = 0;
   int          node = 1, offsets = 0; // of regular rows
   bool         mirrored = false;
+  int          value_bytes = 8; // of a value in a plane: 2, 4 or 8
 };
 
 // z = A x with each array counted once: the census's bytes, 8 for each element of x and of z, and of y when it is added.
 Work count_work(const Census &census, bool accumulate);
 
-// What no matrix in this format can be below: half of the values, and the vectors.
+// What no matrix in this format can be below: half of the values in 16 bits, and the vectors.
 Work least_work(const CsrView &view, bool transpose, bool accumulate);
 
 // Format::usual_share(): mirrored, the second-level cache has as much to deliver as the memory, and is not that much faster.

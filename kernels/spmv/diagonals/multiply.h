@@ -13,7 +13,7 @@ namespace tcbound::diagonals {
 namespace {
 
 struct Arguments {
-  const double       *values;
+  const void         *values;    // of type Value
   const std::uint8_t *irregular; // or null
   std::int64_t        nodes, stride;
   std::int64_t        below, above; // how far offsets reach
@@ -34,8 +34,8 @@ template <int most> struct ArgumentsOf : Arguments {
   Offset offsets[most]; // in the order in which entries are added up
 };
 
-__device__ double add_entry(double value, double x, double sum) {
-  return static_cast<std::uint32_t>(__double2hiint(value)) == absent_upper ? sum : fma(value, x, sum);
+template <class Value> __device__ double add_entry(Value value, double x, double sum) {
+  return is_absent(value) ? sum : fma(static_cast<double>(value), x, sum);
 }
 
 // What a thread has of `many` nodes and `columns` products.
@@ -50,9 +50,11 @@ enum class Count { batch, batches, any };
 
 // Adds the entries at the next `batch` offsets, as many as a thread loads at a time, from number `first` on. Where fewer are left, the
 // last one is loaded again and not added: a branch around the load would cost more. With `edge` nodes may lie outside of the matrix.
-template <int node, int many, int columns, int batch, Count count, bool edge, class A>
+template <class Value, int node, int many, int columns, int batch, Count count, bool edge, class A>
 __device__ void add_offsets(const A &a, int first, Nodes<node, many, columns> &of) {
-  double values[batch][many][node][node], x[batch][many][columns][node];
+  const auto *at = static_cast<const Value *>(a.values);
+  Value       values[batch][many][node][node];
+  double      x[batch][many][columns][node];
 #pragma unroll
   for (int u = 0; u < batch; ++u) {
     const Offset       offset = a.offsets[count == Count::any ? min(first + u, a.count - 1) : first + u];
@@ -66,7 +68,7 @@ __device__ void add_offsets(const A &a, int first, Nodes<node, many, columns> &o
       for (int c = 0; c < node; ++c)
 #pragma unroll
         for (int d = 0; d < node; ++d)
-          values[u][r][c][d] = inside ? __ldg(a.values + p + (offset.value + c * next_row + d * next_column)) : absent_value();
+          values[u][r][c][d] = inside ? load(at + p + (offset.value + c * next_row + d * next_column)) : absent<Value>();
 #pragma unroll
       for (int k = 0; k < columns; ++k)
 #pragma unroll

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "device_matrix.h"
+#include "stored_value.h"
 
 namespace tcbound::diagonals {
 
@@ -73,15 +73,11 @@ __device__ inline std::int64_t index_of(const Place &place, std::int64_t stride,
   return place.plane * stride + (place.mirrored ? other : p);
 }
 
-__device__ inline std::uint64_t bits_of(double value) { return static_cast<std::uint64_t>(__double_as_longlong(value)); }
-__device__ inline double        absent_value() { return __longlong_as_double(static_cast<long long>(absent_bits)); }
-
-// Calls f(place, other node, d, whether there is an entry, its value or the absent one) for the thread's share; returns how many
-// entries are there.
+// Calls f(place, other node, d, whether there is an entry, its value) for the thread's share; returns how many entries are there.
 template <class F> __device__ std::int64_t walk_row(const Table &table, const Row &row, F &&f) {
   return walk(table, row.p, row.c, 0, row.length, row.columns, row.from, row.to,
               [&](const Place &place, std::int64_t other, int d, std::int64_t entry) {
-                f(place, other, d, entry >= 0, entry >= 0 ? row.values[entry] : absent_value());
+                f(place, other, d, entry >= 0, entry >= 0 ? row.values[entry] : 0.0);
               });
 }
 
