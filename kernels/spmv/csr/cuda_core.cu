@@ -11,9 +11,9 @@ namespace {
 
 class CudaCoreFormat final : public DeviceFormat {
 public:
-  CudaCoreFormat(Executor &executor, const CsrView &view, const CudaCoreConfig &config)
-    : DeviceFormat(executor, view, config.wide_offsets || needs_wide_offsets(view)), config_(config), rows_(view.rows),
-      columns_(view.columns_count), nonzeros_(view.nonzeros) {
+  CudaCoreFormat(Executor &executor, const CsrView &view, const CudaCoreConfig &config, const ListedRows &listed)
+    : DeviceFormat(executor, view, config.wide_offsets || needs_wide_offsets(view), listed), config_(config), rows_(view.rows),
+      columns_(view.columns_count) {
     CudaCoreFormat::prepare(executor, false);
   }
 
@@ -36,23 +36,26 @@ public:
 
   void multiply(Executor &executor, const Product &product) {
     prepare(executor, product.transpose);
-    products_[product.transpose].multiply(executor, arrays(executor, product.transpose), product);
+    begin(executor, product);
+    products_[product.transpose].multiply(executor, arrays(executor, product.transpose), product, rows(product.transpose));
   }
 
   void multiply_columns(Executor &executor, const Product &product, const Columns &columns) {
     prepare(executor, product.transpose);
+    for (std::int64_t k = 0; k < columns.count; ++k) begin(executor, from_column(product, columns, k));
     columns_of_[product.transpose].multiply(executor, arrays(executor, product.transpose), products_[product.transpose].table(),
-                                            config_, product, columns);
+                                            config_, product, columns, rows(product.transpose));
   }
 
 protected:
   std::int64_t auxiliary_bytes(bool transpose) const override {
-    return choose_cut(config_, transpose ? columns_ : rows_, nonzeros_).table_bytes();
+    const Size size = size_of(transpose);
+    return choose_cut(config_, size.stored(), size.nonzeros).table_bytes();
   }
 
 private:
   CudaCoreConfig config_;
-  std::int64_t   rows_, columns_, nonzeros_;
+  std::int64_t   rows_, columns_;
   ChunkedProduct products_[2]; // of the matrix and of its transpose
   ChunkedColumns columns_of_[2];
 };
@@ -102,8 +105,25 @@ std::unique_ptr<Format> build_cuda_core(Executor &executor, const CsrView &view,
   if (config.threads % 32 != 0 || config.threads < 32 || config.threads > max_threads || config.stages < 1 ||
       config.stages > max_stages || config.group < 1 || config.entries < 1)
     throw Error(ErrorCode::invalid, "spmv/csr/cuda_core: a tuning choice is out of range");
-  return std::make_unique<CudaCoreFormat>(executor, view, config);
+  return std::make_unique<CudaCoreFormat>(executor, view, config, ListedRows());
 }
+
+namespace {
+
+int offset_bytes(const CsrView &a) { return needs_wide_offsets(a) ? 8 : 4; }
+
+// As DeviceFormat::size_of(), before it is built.
+Size size_of(const Problem &problem, bool transpose) {
+  const CsrView     &a = problem.csr;
+  const int          offset = offset_bytes(a);
+  const std::int64_t listed = ListedRows::count(problem, offset);
+  const Size         size{a.rows, a.columns_count, a.nonzeros, offset, 4, listed};
+  return transpose ? Size{size.columns, size.stored(), size.nonzeros, offset, 4} : size;
+}
+
+std::int64_t table_bytes(const Size &size) { return choose_cut(CudaCoreConfig{}, size.stored(), size.nonzeros).table_bytes(); }
+
+} // namespace
 
 } // namespace csr
 
@@ -120,17 +140,19 @@ public:
   }
 
   Work predict(const Problem &problem, bool transpose, bool accumulate) const override {
-    const CsrView &a = problem.csr;
-    csr::Size      size{a.rows, a.columns_count, a.nonzeros, csr::needs_wide_offsets(a) ? 8 : 4, 4};
-    if (transpose) std::swap(size.rows, size.columns);
-    const csr::Cut cut = csr::choose_cut(csr::CudaCoreConfig{}, size.rows, size.nonzeros);
-    return csr::count_work(size, false, accumulate, cut.table_bytes());
+    const csr::Size size = csr::size_of(problem, transpose);
+    return csr::count_work(size, false, accumulate, csr::table_bytes(size));
+  }
+  Work predict_in_place(const Problem &problem, bool transpose) const override {
+    const csr::Size size = csr::size_of(problem, transpose);
+    return csr::count_work_in_place(size, false, csr::table_bytes(size));
   }
 
   std::unique_ptr<Format> build(Executor &executor, const Problem &problem) const override {
     const std::string why_not = check(executor.device(), problem);
     if (!why_not.empty()) throw Error(ErrorCode::unsupported, name() + ": " + why_not);
-    return csr::build_cuda_core(executor, problem.csr, csr::CudaCoreConfig{});
+    const csr::ListedRows listed(problem, csr::offset_bytes(problem.csr));
+    return std::make_unique<csr::CudaCoreFormat>(executor, problem.csr, csr::CudaCoreConfig{}, listed);
   }
 
   void apply(Executor &executor, Format &format, const Product &product) const override {
