@@ -43,24 +43,6 @@ TEST(SellFormat, PartsCoverARow) {
 
 #ifdef TCBOUND_HAVE_CUDA
 
-// The 27-point stencil with `dofs` unknowns at each node, all coupled.
-Csr nodes(std::int64_t nx, std::int64_t ny, std::int64_t nz, int dofs) {
-  RowWriter a("nodes of " + std::to_string(dofs) + " on " + sizes(nx, ny) + "x" + std::to_string(nz), nx * ny * nz * dofs,
-              Coefficients::variable);
-  for (std::int64_t node = 0; node < nx * ny * nz; ++node)
-    for (int dof = 0; dof < dofs; ++dof) {
-      const std::int64_t        i = node % nx, j = node / nx % ny, k = node / (nx * ny);
-      std::vector<std::int64_t> offsets;
-      for (int n = 0; n < 27; ++n) {
-        const std::int64_t di = n % 3 - 1, dj = n / 3 % 3 - 1, dk = n / 9 - 1;
-        if (i + di < 0 || i + di >= nx || j + dj < 0 || j + dj >= ny || k + dk < 0 || k + dk >= nz) continue;
-        for (int other = 0; other < dofs; ++other) offsets.push_back((di + nx * (dj + ny * dk)) * dofs + other - dof);
-      }
-      a.add(offsets);
-    }
-  return a.take();
-}
-
 // The same matrix with rows and columns numbered at random.
 Csr shuffled(const Csr &a) {
   std::mt19937_64           random(41);
