@@ -120,11 +120,10 @@ CudaCoreConfig config_of(const Size &size) {
 
 int offset_bytes(const CsrView &a) { return needs_wide_offsets(a) ? 8 : 4; }
 
-Size size_of(const Problem &problem) {
-  const CsrView &a = problem.csr;
-  const int      offset = offset_bytes(a);
-  return {a.rows, a.columns_count, a.nonzeros, offset, 4, ListedRows::count(problem, offset)};
+Size size_of(const CsrView &a, std::int64_t listed) {
+  return {a.rows, a.columns_count, a.nonzeros, offset_bytes(a), 4, listed};
 }
+Size size_of(const Problem &problem) { return size_of(problem.csr, ListedRows::count(problem, offset_bytes(problem.csr))); }
 
 // Work of a product with a matrix of that size, before it is built: count(size of what the product reads, bytes of the table).
 template <class F> Work work_before(const Size &plain, bool transpose, F &&count) {
@@ -164,7 +163,8 @@ public:
     const std::string why_not = check(executor.device(), problem);
     if (!why_not.empty()) throw Error(ErrorCode::unsupported, name() + ": " + why_not);
     const csr::ListedRows listed(problem, csr::offset_bytes(problem.csr));
-    return std::make_unique<csr::CudaCoreFormat>(executor, problem.csr, csr::config_of(csr::size_of(problem)), listed);
+    const csr::Size       size = csr::size_of(problem.csr, listed.count());
+    return std::make_unique<csr::CudaCoreFormat>(executor, problem.csr, csr::config_of(size), listed);
   }
 
   void apply(Executor &executor, Format &format, const Product &product) const override {

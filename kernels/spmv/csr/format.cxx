@@ -56,7 +56,7 @@ HostFormat::HostFormat(const Problem &problem) {
   validate(problem.csr);
   listed_ = ListedRows(problem, problem.csr.row_offsets.bytes);
   view_ = listed_.view_of(problem.csr);
-  size_ = size_of(problem);
+  size_ = size_of(problem, listed_.count());
 }
 
 void HostFormat::refill(Executor &, const double *values, MemorySpace space) {
@@ -76,9 +76,12 @@ void HostFormat::diagonal(Executor &, double *d) {
 }
 
 Size HostFormat::size_of(const Problem &problem) {
+  return size_of(problem, ListedRows::count(problem, problem.csr.row_offsets.bytes));
+}
+
+Size HostFormat::size_of(const Problem &problem, std::int64_t listed) {
   const CsrView &a = problem.csr;
-  return {
-    a.rows, a.columns_count, a.nonzeros, a.row_offsets.bytes, a.columns.bytes, ListedRows::count(problem, a.row_offsets.bytes)};
+  return {a.rows, a.columns_count, a.nonzeros, a.row_offsets.bytes, a.columns.bytes, listed};
 }
 
 Work HostFormat::work(bool transpose, bool accumulate) const { return count_work(size_, transpose, accumulate, 0); }

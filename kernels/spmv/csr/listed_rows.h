@@ -20,7 +20,8 @@ public:
   // How many would be listed, or -1 (Size::all_rows) where none are.
   static std::int64_t count(const Problem &problem, int offset_bytes);
 
-  bool                             used() const { return used_; }
+  std::int64_t                     count() const { return count_; }
+  bool                             used() const { return count_ >= 0; }
   const std::vector<std::int32_t> &rows() const { return rows_; } // their numbers, ascending
   std::int64_t                     bytes() const;
 
@@ -28,7 +29,7 @@ public:
   CsrView view_of(const CsrView &matrix) const;
 
 private:
-  bool                      used_ = false;
+  std::int64_t              count_ = -1;
   std::vector<std::int32_t> rows_;
   std::vector<std::int32_t> narrow_offsets_; // one of the two, as wide as the matrix's own
   std::vector<std::int64_t> wide_offsets_;

@@ -2,6 +2,7 @@
 // cycles than a gather instruction on most processors (measured on a Zen 4).
 #include "host_product.h"
 
+#include <type_traits>
 #include <utility>
 
 #include "spmv/csr/host_product.h"
@@ -62,55 +63,81 @@ template <int size> struct Lanes {
   }
 };
 
-// Where a slice's elements of x are: for step k and lane l.
-struct ByPattern {       // rows of one pattern that follow each other
-  const double       *x; // of the first row
+// Where a slice's elements of x, or of z where that is transposed, are: at(k, l) for step k and lane l. T: double, or const.
+template <class T> struct ByPattern { // rows of one pattern that follow each other
+  T                  *x;              // of the first row
   const std::int32_t *distances;
 
-  template <class L> TCBOUND_INLINE void load(typename L::Vector &to, int k, int first) const {
-    L::load(to, x + distances[k] + first);
-  }
+  TCBOUND_INLINE T &at(int k, int l) const { return x[std::ptrdiff_t(distances[k]) + l]; }
 };
-template <int stride> struct ByPatternInSteps { // ... or of that stride
-  const double       *x;
+template <class T, int stride> struct ByPatternInSteps { // ... or of that stride
+  T                  *x;
   const std::int32_t *distances;
 
-  template <class L> TCBOUND_INLINE void load(typename L::Vector &to, int k, int first) const {
-    const double *from = x + distances[k] + first * stride;
-    L::collect(
-      to, [&](int l) __attribute__((always_inline)) { return from[l * stride]; });
-  }
+  TCBOUND_INLINE T &at(int k, int l) const { return (x + distances[k])[l * stride]; }
 };
-struct ByPatternOfRows {
-  const double       *x;
+template <class T> struct ByPatternOfRows {
+  T                  *x;
   const std::int64_t *numbers; // of the rows
   const std::int32_t *distances;
 
-  template <class L> TCBOUND_INLINE void load(typename L::Vector &to, int k, int first) const {
-    const double *from = x + distances[k];
-    L::collect(
-      to, [&](int l) __attribute__((always_inline)) { return from[numbers[first + l]]; });
-  }
+  TCBOUND_INLINE T &at(int k, int l) const { return (x + distances[k])[numbers[l]]; }
 };
-template <class Index> struct ByColumns {
-  const double *x; // of the base
-  const Index  *columns;
+template <class T, class Index> struct ByColumns {
+  T           *x; // of the base
+  const Index *columns;
 
-  template <class L> TCBOUND_INLINE void load(typename L::Vector &to, int k, int first) const {
-    const Index *from = columns + std::ptrdiff_t(rows) * k + first;
-    L::collect(
-      to, [&](int l) __attribute__((always_inline)) { return x[from[l]]; });
-  }
+  TCBOUND_INLINE T &at(int k, int l) const { return x[columns[rows * k + l]]; }
 };
-struct BySteps {
-  const double        *x;
+template <class T> struct BySteps {
+  T                   *x;
   const std::int32_t  *bases;
   const std::uint16_t *columns;
 
-  template <class L> TCBOUND_INLINE void load(typename L::Vector &to, int k, int first) const {
-    ByColumns<std::uint16_t>{x + bases[k], columns}.load<L>(to, k, first);
-  }
+  TCBOUND_INLINE T &at(int k, int l) const { return (x + bases[k])[columns[rows * k + l]]; }
 };
+
+template <class Elements> constexpr bool is_whole = false; // elements that are loaded as a vector
+template <class T> constexpr bool        is_whole<ByPattern<T>> = true;
+
+// Those of step k from lane `first` on.
+template <class L, class Elements>
+TCBOUND_INLINE void load_elements(typename L::Vector &to, const Elements &elements, int k, int first) {
+  if constexpr (is_whole<Elements>)
+    L::load(to, &elements.at(k, first));
+  else
+    L::collect(
+      to, [&](int l) __attribute__((always_inline)) { return elements.at(k, first + l); });
+}
+
+// Calls f with a slice's elements of x.
+template <class T, class F> TCBOUND_INLINE void with_elements(const HostSliceView &view, T *x, F &&f) {
+  const HostSlice &slice = view.slice;
+  switch (slice.coding) {
+  case Coding::pattern:
+    if (slice.stride == 1) {
+      f(ByPattern<T>{x + slice.first_row, view.bases});
+    } else if (slice.stride == 2) {
+      f(ByPatternInSteps<T, 2>{x + slice.first_row, view.bases});
+    } else if (slice.stride == 3) {
+      f(ByPatternInSteps<T, 3>{x + slice.first_row, view.bases});
+    } else {
+      std::int64_t numbers[rows];
+      for (int l = 0; l < rows; ++l) numbers[l] = view.row(l);
+      f(ByPatternOfRows<T>{x, numbers, view.bases});
+    }
+    break;
+  case Coding::narrow:
+    f(ByColumns<T, std::uint16_t>{x + slice.base, static_cast<const std::uint16_t *>(view.columns)});
+    break;
+  case Coding::stepped:
+    f(BySteps<T>{x, view.bases, static_cast<const std::uint16_t *>(view.columns)});
+    break;
+  case Coding::wide:
+    f(ByColumns<T, std::int32_t>{x, static_cast<const std::int32_t *>(view.columns)});
+    break;
+  }
+}
 
 // Adds up the entries of all rows of a slice, one vector for each u. No loop over u: GCC would keep the sums in memory for it.
 template <class L, class Value, class Elements, class Sums, int... u>
@@ -118,7 +145,7 @@ TCBOUND_INLINE void add_up(const HostSliceView &view, const Value *values, const
                            std::integer_sequence<int, u...>) {
   const auto add = [&](typename L::Vector & sum, int k, int first) __attribute__((always_inline)) {
     typename L::Vector element, value;
-    elements.template load<L>(element, k, first);
+    load_elements<L>(element, elements, k, first);
     L::load(value, values + std::ptrdiff_t(rows) * k + first);
     sum += value * element;
   };
@@ -165,38 +192,18 @@ TCBOUND_INLINE void multiply_slice(const HostSliceView &view, const Value *value
   }
 }
 
-// Whole: what vectors that are loaded whole are computed in.
+// Whole: what elements that are loaded as a vector are computed in.
 template <class L, class Whole, class Value>
 TCBOUND_INLINE void multiply_slices(const HostArrays &arrays, const Value *values, const Product &product) {
   const Product       p = product; // a copy that no store to z can change
   const std::uint8_t *stream = arrays.stream.data();
   for (const HostSlice &slice : arrays.slices) {
     const HostSliceView view = take(arrays, slice, stream);
-    switch (slice.coding) {
-    case Coding::pattern:
-      if (slice.stride == 1) {
-        multiply_slice<Whole>(view, values, ByPattern{p.x + slice.first_row, view.bases}, p);
-      } else if (slice.stride == 2) {
-        multiply_slice<L>(view, values, ByPatternInSteps<2>{p.x + slice.first_row, view.bases}, p);
-      } else if (slice.stride == 3) {
-        multiply_slice<L>(view, values, ByPatternInSteps<3>{p.x + slice.first_row, view.bases}, p);
-      } else {
-        std::int64_t numbers[rows];
-        for (int l = 0; l < rows; ++l) numbers[l] = view.row(l);
-        multiply_slice<L>(view, values, ByPatternOfRows{p.x, numbers, view.bases}, p);
-      }
-      break;
-    case Coding::narrow:
-      multiply_slice<L>(view, values,
-                        ByColumns<std::uint16_t>{p.x + slice.base, static_cast<const std::uint16_t *>(view.columns)}, p);
-      break;
-    case Coding::stepped:
-      multiply_slice<L>(view, values, BySteps{p.x, view.bases, static_cast<const std::uint16_t *>(view.columns)}, p);
-      break;
-    case Coding::wide:
-      multiply_slice<L>(view, values, ByColumns<std::int32_t>{p.x, static_cast<const std::int32_t *>(view.columns)}, p);
-      break;
-    }
+    with_elements(
+      view, p.x, [&](const auto &elements) __attribute__((always_inline)) {
+        using Vectors = std::conditional_t<is_whole<std::decay_t<decltype(elements)>>, Whole, L>;
+        multiply_slice<Vectors>(view, values, elements, p);
+      });
     values += std::ptrdiff_t(rows) * slice.steps;
   }
 }
@@ -213,11 +220,13 @@ double value_of(std::uint16_t stored) {
 // z += alpha transpose(A) x, slice by slice, row by row.
 template <class Value> void add_transposed_slices(const HostArrays &arrays, const Value *values, const Product &p) {
   for_each_slice(arrays, [&](const HostSliceView &view, std::int64_t first) {
-    for (int l = 0; l < view.slice.lanes; ++l) {
-      const double scaled = p.alpha * p.x[view.row(l)];
-      const Value *value = values + first + l;
-      for (int k = 0, end = view.length(l); k < end; ++k) p.z[view.column(k, l)] += value_of(value[rows * k]) * scaled;
-    }
+    with_elements(view, p.z, [&](const auto &elements) {
+      for (int l = 0; l < view.slice.lanes; ++l) {
+        const double scaled = p.alpha * p.x[view.row(l)];
+        const Value *value = values + first + l;
+        for (int k = 0, end = view.length(l); k < end; ++k) elements.at(k, l) += value_of(value[rows * k]) * scaled;
+      }
+    });
   });
 }
 
@@ -238,12 +247,8 @@ template <class L, class Whole> TCBOUND_INLINE void multiply(const HostArrays &a
     with_values(a, [&](const auto *values) { add_transposed_slices(a, values, p); });
     csr::add_transpose(a.long_csr(), a.long_rows.data(), p);
   } else {
-    if (a.value_bytes == 8)
-      multiply_slices<L, Whole>(a, reinterpret_cast<const double *>(a.values.data()), p);
-    else if (a.value_bytes == 4)
-      multiply_slices<L, Whole>(a, reinterpret_cast<const float *>(a.values.data()), p);
-    else
-      multiply_slices<L, Whole>(a, reinterpret_cast<const std::uint16_t *>(a.values.data()), p);
+    with_values(
+      a, [&](const auto *values) __attribute__((always_inline)) { multiply_slices<L, Whole>(a, values, p); });
     csr::multiply(a.long_csr(), a.long_rows.data(), p);
   }
 }
