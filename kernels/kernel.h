@@ -19,6 +19,9 @@ struct Product {
   const double *x = nullptr;
   const double *y = nullptr;
   double       *z = nullptr;
+
+  // z += alpha op(A) x: elements of z that op(A) has no entries for stay as they are and need not be touched.
+  bool in_place() const { return beta == 1.0 && y == z; }
 };
 
 // Several products with one matrix: x, y and z stand for matrices of `count` columns, the next column of which starts so many
@@ -58,6 +61,9 @@ public:
   // Counted from the arrays actually built. accumulate: beta is not 0, so y is read too.
   virtual Work work(bool transpose, bool accumulate) const = 0;
 
+  // The same of a product in place, which takes less where rows without entries are not stored.
+  virtual Work work_in_place(bool transpose) const { return work(transpose, true); }
+
   // The same of products by Kernel::apply_columns().
   virtual Work work_of_columns(bool transpose, bool accumulate, std::int64_t count) const {
     return count * work(transpose, accumulate);
@@ -75,6 +81,10 @@ public:
   // What the format found in the matrix, for people; empty when there is nothing to say.
   virtual std::string describe() const { return {}; }
 };
+
+inline Work work_of(const Format &format, const Product &product) {
+  return product.in_place() ? format.work_in_place(product.transpose) : format.work(product.transpose, product.beta != 0.0);
+}
 
 // An operation on a format by a backend, such as spmv/csr/cuda_core. Stateless: one object per row of list.def.
 class Kernel {
@@ -96,6 +106,7 @@ public:
   // The work of the format that build() would make, without building it: exactly where the sizes of the matrix tell, else the
   // least that it can be (a format that looks for repetition in the matrix knows more only when it is built).
   virtual Work predict(const Problem &problem, bool transpose, bool accumulate) const = 0;
+  virtual Work predict_in_place(const Problem &problem, bool transpose) const { return predict(problem, transpose, true); }
 
   virtual std::unique_ptr<Format> build(Executor &executor, const Problem &problem) const = 0;
 

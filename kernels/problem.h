@@ -40,6 +40,7 @@ struct Problem {
   CsrView              csr;
   const grid::Stencil *stencil = nullptr;
   bool                 reproducible = true; // only algorithms that give the same bits in every run
+  bool                 in_place = false;    // most products will be (Product::in_place()): those are to be fast
   MmaShape             mma = MmaShape::automatic;
 };
 

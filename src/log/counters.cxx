@@ -62,6 +62,7 @@ PetscErrorCode TCBoundLogCountProduct(TCBoundLogRow row, tcbound::Executor &exec
   if (!TCBoundLogWantsCount(row)) PetscFunctionReturn(PETSC_SUCCESS);
   TCBoundCallCXX(z = tcbound::Array<double>(executor, outputs));
   repeated.z = z.data();
+  if (product.in_place()) repeated.y = repeated.z;
   PetscCall(TCBoundLogCount(row, executor, work, [&] { run(repeated); }));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

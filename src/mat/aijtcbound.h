@@ -27,11 +27,12 @@ struct TCBoundMatSettings {
   PetscBool   compare = PETSC_FALSE;    // -mat_tcbound_compare
   std::string value_precision = "fp64"; // of the values that products use; else the host CSR's are rounded for them
   PetscInt    steps = 0;                // of a stencil that a pass fuses; 0: by the model
+  bool        in_place = false;         // not asked for: products are z += A x as a rule, those of an off-diagonal block
 
   bool operator==(const TCBoundMatSettings &o) const {
     return op == o.op && backend == o.backend && format == o.format && mma == o.mma && tune == o.tune &&
            tune_seconds == o.tune_seconds && reproducible == o.reproducible && compare == o.compare &&
-           value_precision == o.value_precision && steps == o.steps;
+           value_precision == o.value_precision && steps == o.steps && in_place == o.in_place;
   }
   bool operator!=(const TCBoundMatSettings &o) const { return !(*this == o); }
 

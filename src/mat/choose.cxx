@@ -45,7 +45,7 @@ static PetscErrorCode ChooseByModel(Mat A, const std::vector<tcbound::Candidate>
     } catch (const std::bad_alloc &) {
       SETERRQ(PETSC_COMM_SELF, PETSC_ERR_MEM, "out of host memory");
     }
-    const double cost = tcbound::cost(*format);
+    const double cost = tcbound::cost(*format, problem.in_place);
     PetscCall(PetscInfo(A, "%s costs as much as %g bytes at full bandwidth\n", candidate.kernel->name().c_str(), cost));
     if (cost >= best) continue;
     best = cost;
@@ -54,11 +54,13 @@ static PetscErrorCode ChooseByModel(Mat A, const std::vector<tcbound::Candidate>
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-// Seconds of a product: the least of a few, after one that warms up.
-static double TimeProduct(const tcbound::Candidate &candidate, tcbound::Format &format, const tcbound::CsrView &csr) {
+// Seconds of a product, or of one in place: the least of a few, after one that warms up.
+static double TimeProduct(const tcbound::Candidate &candidate, tcbound::Format &format, const tcbound::Problem &problem) {
   tcbound::Executor        &executor = *candidate.executor;
+  const tcbound::CsrView   &csr = problem.csr;
   tcbound::Array<double>    x(executor, csr.columns_count), z(executor, csr.rows);
   const std::vector<double> ones(static_cast<std::size_t>(csr.columns_count), 1.0);
+  const std::vector<double> zeros(static_cast<std::size_t>(problem.in_place ? csr.rows : 0));
   const auto                interval = executor.interval();
   tcbound::Product          product;
   double                    least = std::numeric_limits<double>::max();
@@ -66,6 +68,11 @@ static double TimeProduct(const tcbound::Candidate &candidate, tcbound::Format &
   executor.copy(x.data(), executor.space(), ones.data(), tcbound::MemorySpace::host, ones.size() * sizeof(double));
   product.x = x.data();
   product.z = z.data();
+  if (problem.in_place) {
+    executor.copy(z.data(), executor.space(), zeros.data(), tcbound::MemorySpace::host, zeros.size() * sizeof(double));
+    product.beta = 1.0;
+    product.y = z.data();
+  }
   candidate.kernel->apply(executor, format, product);
   for (int repeat = 0; repeat < 4; repeat++) {
     interval->begin();
@@ -99,7 +106,7 @@ static PetscErrorCode ChooseByTime(Mat A, const std::vector<tcbound::Candidate> 
     PetscCall(TCBoundUsePetscStream(*candidate.executor));
     try {
       format = Build(candidate, problem);
-      seconds = TimeProduct(candidate, *format, problem.csr);
+      seconds = TimeProduct(candidate, *format, problem);
     } catch (const tcbound::Error &error) {
       PetscCheck(error.code() == tcbound::ErrorCode::out_of_memory && t->format, PETSC_COMM_SELF, TCBoundErrorCode(error), "%s",
                  error.what());

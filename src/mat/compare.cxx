@@ -70,12 +70,18 @@ static PetscErrorCode RunRival(Mat A, TCBoundMatOp op, const tcbound::Product &o
 
   PetscFunctionBegin;
   product.z = rival.z.data();
+  if (own.in_place()) { // so is the rival's product, on a copy of y: it is not the same work otherwise
+    const PetscInt outputs = own.transpose ? A->cmap->n : A->rmap->n;
+    TCBoundCallCXX(t->executor->copy(product.z, t->executor->space(), own.y, t->executor->space(),
+                                     static_cast<std::size_t>(outputs) * sizeof(double)));
+    product.y = product.z;
+  }
   PetscCall(MatSeqAIJTCBoundGetLogRow(A, op, *rival.kernel, *rival.format, &rival.rows[op], &row));
   PetscCall(TCBoundLogSetExtra(row));
   PetscCall(MatSeqAIJTCBoundCount(A, *rival.kernel, *rival.format, product, row));
   if (row) PetscCall(TCBoundLogBegin(row, *t->executor));
   TCBoundCallCXX(rival.kernel->apply(*t->executor, *rival.format, product));
-  if (row) PetscCall(TCBoundLogEnd(row, *t->executor, rival.format->work(product.transpose, product.beta != 0)));
+  if (row) PetscCall(TCBoundLogEnd(row, *t->executor, tcbound::work_of(*rival.format, product)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

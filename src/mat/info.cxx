@@ -84,20 +84,22 @@ PetscErrorCode MatTCBoundGetInfo(Mat A, MatTCBoundInfo *info) {
     PetscCall(GetBlocks(A, blocks, &n));
   for (PetscInt b = 0; b < n; b++) {
     PetscCall(MatSeqAIJTCBoundUpdate(blocks[b]));
-    Mat_SeqAIJTCBound  *t = static_cast<Mat_SeqAIJTCBound *>(blocks[b]->spptr);
-    const tcbound::Work work = t->format->work(false, b > 0); // the off-diagonal block adds to what the diagonal block wrote
-    const PetscInt      vectors = (b > 0 ? 2 : 1) * blocks[b]->rmap->n + blocks[b]->cmap->n;
+    Mat_SeqAIJTCBound *t = static_cast<Mat_SeqAIJTCBound *>(blocks[b]->spptr);
+    // The off-diagonal block adds to what the diagonal block wrote.
+    const tcbound::Work plain = t->format->work(false, false), work = b > 0 ? t->format->work_in_place(false) : plain;
+    const PetscInt      vectors = blocks[b]->rmap->n + blocks[b]->cmap->n;
 
+    seconds += t->setup_seconds;
+    if (b > 0 && !t->source.nonzeros) continue; // no product runs
     sums[0] += static_cast<PetscLogDouble>(t->source.nonzeros);
-    sums[1] += static_cast<PetscLogDouble>(work.bytes) - 8.0 * static_cast<PetscLogDouble>(vectors);
+    sums[1] += static_cast<PetscLogDouble>(plain.bytes) - 8.0 * static_cast<PetscLogDouble>(vectors);
     sums[2] += static_cast<PetscLogDouble>(work.bytes);
     sums[3] += static_cast<PetscLogDouble>(work.useful_flops);
-    seconds += t->setup_seconds;
     if (b == 0) {
       PetscCall(PetscStrncpy(info->kernel, t->kernel->name().c_str(), sizeof(info->kernel)));
       PetscCall(PetscStrncpy(info->format, t->kernel->format().c_str(), sizeof(info->format)));
       PetscCall(PetscStrncpy(info->backend, t->kernel->backend().c_str(), sizeof(info->backend)));
-    } else if (t->source.nonzeros) {
+    } else {
       PetscCall(MixString(info->kernel, sizeof(info->kernel), t->kernel->name()));
       PetscCall(MixString(info->format, sizeof(info->format), t->kernel->format()));
       PetscCall(MixString(info->backend, sizeof(info->backend), t->kernel->backend()));

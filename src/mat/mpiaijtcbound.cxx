@@ -8,12 +8,16 @@ const struct _MatOps *MatMPIAIJTCBoundBaseOps(void) { return &base_ops; }
 
 PetscErrorCode MatIsMPIAIJTCBound(Mat A, PetscBool *is) { return PetscObjectTypeCompare((PetscObject)A, MATMPIAIJTCBOUND, is); }
 
-static PetscErrorCode AdoptBlock(Mat parent, Mat block, const char what[]) {
-  const char *name = ((PetscObject)parent)->name ? ((PetscObject)parent)->name : ((PetscObject)parent)->prefix;
+static PetscErrorCode AdoptBlock(Mat parent, Mat block, bool off_diagonal) {
+  const char        *name = ((PetscObject)parent)->name ? ((PetscObject)parent)->name : ((PetscObject)parent)->prefix;
+  const char        *what = off_diagonal ? "offdiag" : "diag";
+  TCBoundMatSettings settings;
 
   PetscFunctionBegin;
+  TCBoundCallCXX(settings = static_cast<Mat_MPIAIJTCBound *>(parent->spptr)->settings);
+  settings.in_place = off_diagonal;               // it adds to what the diagonal block's product wrote
   PetscCall(MatSetType(block, MATSEQAIJTCBOUND)); // keeps the values of a MATSEQAIJ
-  PetscCall(MatSeqAIJTCBoundApplySettings(block, static_cast<Mat_MPIAIJTCBound *>(parent->spptr)->settings));
+  PetscCall(MatSeqAIJTCBoundApplySettings(block, settings));
 #if PetscDefined(HAVE_DEVICE)
   block->boundtocpu = parent->boundtocpu;
 #endif
@@ -29,8 +33,8 @@ PetscErrorCode MatMPIAIJTCBoundAdoptBlocks(Mat A) {
 
   PetscFunctionBegin;
   PetscCall(MatMPIAIJGetSeqAIJ(A, &diagonal, &off_diagonal, NULL));
-  if (diagonal) PetscCall(AdoptBlock(A, diagonal, "diag"));
-  if (off_diagonal) PetscCall(AdoptBlock(A, off_diagonal, "offdiag"));
+  if (diagonal) PetscCall(AdoptBlock(A, diagonal, false));
+  if (off_diagonal) PetscCall(AdoptBlock(A, off_diagonal, true));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -55,6 +55,7 @@ PetscErrorCode MatSeqAIJTCBoundGetProblem(Mat A, tcbound::Problem *problem, TCBo
   csr.space = tcbound::MemorySpace::host;
   const TCBoundMatSettings &settings = static_cast<Mat_SeqAIJTCBound *>(A->spptr)->settings;
   problem->reproducible = settings.reproducible;
+  problem->in_place = settings.in_place;
   problem->mma = tcbound::mma_shape_named(settings.mma);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -124,7 +125,7 @@ PetscErrorCode MatSeqAIJTCBoundCount(Mat A, const tcbound::Kernel &kernel, tcbou
 
   PetscFunctionBegin;
   if (!TCBoundLogWantsCount(row)) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(TCBoundLogCountProduct(row, *t->executor, format.work(product.transpose, product.beta != 0), product,
+  PetscCall(TCBoundLogCountProduct(row, *t->executor, tcbound::work_of(format, product), product,
                                    product.transpose ? A->cmap->n : A->rmap->n,
                                    [&](const tcbound::Product &repeated) { kernel.apply(*t->executor, format, repeated); }));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -152,6 +153,7 @@ static PetscErrorCode Apply(Mat A, TCBoundMatOp op, Vec x, Vec y, Vec z) {
 
   PetscFunctionBegin;
   PetscCall(MatSeqAIJTCBoundUpdate(A));
+  if (y && y == z && t->source.nonzeros == 0) PetscFunctionReturn(PETSC_SUCCESS); // z stays as it is, wherever it lies
   product.transpose = op == TCBOUND_MULT_TRANSPOSE || op == TCBOUND_MULT_TRANSPOSE_ADD;
   TCBoundCallCXX(t->format->prepare(*t->executor, product.transpose));
   PetscCall(TCBoundLeaseBegin(*t->executor, &t->staged[0], x, TCBOUND_READ, &lx));
@@ -169,7 +171,7 @@ static PetscErrorCode Apply(Mat A, TCBoundMatOp op, Vec x, Vec y, Vec z) {
   if (t->on_device) PetscCall(TCBoundLogEnergyBegin(row));
   if (row) PetscCall(TCBoundLogBegin(row, *t->executor));
   TCBoundCallCXX(t->kernel->apply(*t->executor, *t->format, product));
-  if (row) PetscCall(TCBoundLogEnd(row, *t->executor, t->format->work(product.transpose, y != NULL)));
+  if (row) PetscCall(TCBoundLogEnd(row, *t->executor, tcbound::work_of(*t->format, product)));
   if (t->on_device) PetscCall(PetscLogGpuTimeEnd());
   if (t->on_device) PetscCall(TCBoundLogEnergyEnd(row));
   if (t->settings.compare) PetscCall(MatSeqAIJTCBoundCompareAfter(A, op, product));

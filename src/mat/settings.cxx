@@ -160,7 +160,7 @@ PetscErrorCode TCBoundMatSettingsRank(const TCBoundMatSettings &settings, PetscB
     tcbound::Executor *e = k->space() == tcbound::MemorySpace::cuda ? cuda : host;
     const std::string  reason = e ? k->check(e->device(), problem) : std::string(why_not);
     if (reason.empty())
-      candidates->push_back({k, e, k->predict(problem, false, false)});
+      candidates->push_back({k, e, tcbound::promised_work(*k, problem)});
     else
       reasons += "; " + k->name() + ": " + reason;
   }

@@ -15,9 +15,17 @@ struct Candidate {
   Work          work;
 };
 
-// What a product costs, in bytes moved at full bandwidth. SpMV is memory-bound everywhere (its arithmetic intensity is below 1/4
-// FLOP/byte, or, where a format stores next to nothing, limited by the vectors).
-inline double cost(const Format &format) { return static_cast<double>(format.work(false, false).bytes) / format.usual_share(); }
+// What a product, or one in place, costs in bytes moved at full bandwidth. SpMV is memory-bound everywhere (its arithmetic intensity
+// is below 1/4 FLOP/byte, or, where a format stores next to nothing, limited by the vectors).
+inline double cost(const Format &format, bool in_place) {
+  const Work work = in_place ? format.work_in_place(false) : format.work(false, false);
+  return static_cast<double>(work.bytes) / format.usual_share();
+}
+
+// The least that it can come to, before the format is built.
+inline Work promised_work(const Kernel &kernel, const Problem &problem) {
+  return problem.in_place ? kernel.predict_in_place(problem, false) : kernel.predict(problem, false, false);
+}
 
 // Brings candidates into the order of what they promise, the fewest bytes first. A device's memory is an order of magnitude faster
 // than a host's, so device kernels come first. Ties go to the earlier row of list.def.

@@ -54,8 +54,8 @@ TEST(Selection, DeviceKernelsComeFirstAndThenTheFewestBytes) {
 }
 
 TEST(Selection, AFormatOfAFasterKernelMayHaveMoreBytes) {
-  EXPECT_LT(cost(Sized(1000, 0.9)), cost(Sized(900, 0.8)));
-  EXPECT_EQ(cost(Sized(1000, 1.0)), 1000.0);
+  EXPECT_LT(cost(Sized(1000, 0.9), false), cost(Sized(900, 0.8), false));
+  EXPECT_EQ(cost(Sized(1000, 1.0), false), 1000.0);
 }
 
 TEST(Selection, ACandidateIsBuiltOnlyWhileItMayWin) {

@@ -136,6 +136,13 @@ void HostFormat::diagonal(Executor &, double *d) {
   csr::diagonal(arrays_.remainder, arrays_.remainder_rows.data(), d);
 }
 
+// The remainder is multiplied as CSR.
+double HostFormat::usual_share() const {
+  if (census_.nonzeros == 0) return 1.0;
+  const double remainder = static_cast<double>(census_.remainder_nonzeros) / static_cast<double>(census_.nonzeros);
+  return 1.0 / ((1.0 - remainder) + remainder / csr::host_share);
+}
+
 Work HostFormat::work(bool transpose, bool accumulate) const {
   Census census = census_;
   if (transpose) std::swap(census.rows, census.columns);

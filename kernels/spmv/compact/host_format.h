@@ -71,6 +71,7 @@ public:
   void              refill(Executor &executor, const double *values, MemorySpace space) override;
   void              diagonal(Executor &executor, double *d) override;
   Work              work(bool transpose, bool accumulate) const override;
+  double            usual_share() const override;
   std::int64_t      stored_bytes() const override { return census_.bytes; }
   std::string       describe() const override { return compact::describe(census_); }
   const HostArrays &arrays() const { return arrays_; }

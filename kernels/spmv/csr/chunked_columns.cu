@@ -129,7 +129,7 @@ std::int64_t ChunkedColumns::packed_bytes(std::int64_t inputs, std::int64_t colu
 }
 
 void ChunkedColumns::multiply(Executor &executor, const DeviceArrays &a, const ChunkTable &table, const CudaCoreConfig &config,
-                              const Product &p, const Columns &columns) {
+                              const Product &p, const Columns &columns, const std::int32_t *rows) {
   if (a.rows == 0 || columns.count == 0) return;
   if (parts_.size() < columns.count * table.parts.size()) {
     parts_ = Array<double>(executor, columns.count * table.parts.size());
@@ -153,7 +153,7 @@ void ChunkedColumns::multiply(Executor &executor, const DeviceArrays &a, const C
                                                                1,
                                                                1,
                                                                config.evict_first,
-                                                               {p.alpha, p.beta, p.y, p.z, nullptr}};
+                                                               {p.alpha, p.beta, p.y, p.z, rows}};
     if (pairs_of(columns.count) == 1)
       launch_columns<1>(executor, arguments, a.columns_count, packed_, columns, config.threads, shared);
     else if (pairs_of(columns.count) == 2)

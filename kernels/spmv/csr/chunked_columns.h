@@ -10,9 +10,9 @@ namespace tcbound::csr {
 // keeps a chunk's entries (chunks.h) in shared memory for all columns, so that memory delivers the matrix once.
 class ChunkedColumns {
 public:
-  // The table must be one of `a`.
+  // The table must be one of `a`; `rows` as in ChunkedProduct::multiply().
   void multiply(Executor &executor, const DeviceArrays &a, const ChunkTable &table, const CudaCoreConfig &config,
-                const Product &product, const Columns &columns);
+                const Product &product, const Columns &columns, const std::int32_t *rows);
 
   std::int64_t bytes() const { return parts_.bytes() + arrivals_.bytes() + packed_.bytes(); }
 

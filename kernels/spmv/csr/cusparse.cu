@@ -15,11 +15,6 @@ namespace tcbound {
 namespace csr {
 namespace {
 
-__global__ void scale_or_clear(const double *y, double beta, double *z, std::int64_t size) {
-  const std::int64_t i = blockIdx.x * static_cast<std::int64_t>(blockDim.x) + threadIdx.x;
-  if (i < size) z[i] = beta == 0.0 ? 0.0 : beta * y[i];
-}
-
 struct Destroy {
   void operator()(cusparseContext *handle) const { cusparseDestroy(handle); }
   void operator()(cusparseSpMatDescr *matrix) const { cusparseDestroySpMat(matrix); }
@@ -101,10 +96,7 @@ public:
     const auto          stream = static_cast<cudaStream_t>(executor.stream());
     if (a.rows == 0) return;
     if (a.nonzeros == 0) { // cuSPARSE refuses null arrays
-      const int      block = 256;
-      const unsigned grid = static_cast<unsigned>((a.rows + block - 1) / block);
-      scale_or_clear<<<grid, block, 0, stream>>>(p.y, p.beta, p.z, a.rows);
-      TCBOUND_LAUNCHED();
+      begin_others(executor, p, a.rows, nullptr, 0);
       return;
     }
     prepare(executor, p.transpose);

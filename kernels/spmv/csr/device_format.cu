@@ -61,12 +61,31 @@ __global__ void find_offsets(const std::int32_t *sorted_columns, std::int64_t si
 }
 
 template <class T>
-__global__ void find_diagonal(const T *offsets, const std::int32_t *columns, const double *values, double *d,
-                              std::int64_t rows) {
+__global__ void find_diagonal(const T *offsets, const std::int32_t *columns, const double *values, const std::int32_t *listed,
+                              double *d, std::int64_t rows) {
   const std::int64_t i = global_index();
   if (i >= rows) return;
-  const std::int64_t end = offsets[i + 1], k = lower_bound(columns, offsets[i], end, i);
-  d[i] = k < end && columns[k] == i ? values[k] : 0.0;
+  const std::int64_t row = listed ? listed[i] : i, end = offsets[i + 1], k = lower_bound(columns, offsets[i], end, row);
+  d[row] = k < end && columns[k] == row ? values[k] : 0.0;
+}
+
+// From numbers among the listed rows to those of the matrix.
+__global__ void number_rows(const std::int32_t *listed, std::int32_t *rows, std::int64_t size) {
+  const std::int64_t k = global_index();
+  if (k < size) rows[k] = listed[rows[k]];
+}
+
+// Each block finds the listed ones among its own rows.
+__global__ void begin_other_rows(const double *y, double beta, double *z, std::int64_t size, const std::int32_t *rows,
+                                 std::int64_t listed) {
+  __shared__ bool    among[block];
+  const std::int64_t first = blockIdx.x * static_cast<std::int64_t>(block), i = first + threadIdx.x;
+  among[threadIdx.x] = false;
+  __syncthreads();
+  const std::int64_t k = lower_bound(rows, 0, listed, first) + threadIdx.x;
+  if (k < listed && rows[k] < first + block) among[rows[k] - first] = true;
+  __syncthreads();
+  if (i < size && !among[threadIdx.x]) z[i] = beta == 0.0 ? 0.0 : beta * y[i];
 }
 
 // From host memory of another width, in pieces of at most 8 MB of staging.
@@ -209,7 +228,26 @@ void Transposition::gather(Executor &executor, const double *from, double *to) c
     launch(narrow_positions_.data());
 }
 
-DeviceFormat::DeviceFormat(Executor &executor, const CsrView &view, bool wide) : plain_(copy_to_device(executor, view, wide)) {}
+void begin_others(Executor &executor, const Product &p, std::int64_t size, const std::int32_t *rows, std::int64_t listed) {
+  if (size == 0) return;
+  begin_other_rows<<<grid_for(size), block, 0, stream_of(executor)>>>(p.y, p.beta, p.z, size, rows, listed);
+  TCBOUND_LAUNCHED();
+}
+
+DeviceFormat::DeviceFormat(Executor &executor, const CsrView &view, bool wide, const ListedRows &listed)
+  : size_{view.rows, view.columns_count, view.nonzeros, wide ? 8 : 4, 4},
+    plain_(copy_to_device(executor, listed.view_of(view), wide)) {
+  if (!listed.used()) return;
+  size_.listed = plain_.rows;
+  listed_ = Array<std::int32_t>(executor, plain_.rows);
+  executor.copy(listed_.data(), MemorySpace::cuda, listed.rows().data(), MemorySpace::host,
+                static_cast<std::size_t>(listed_.bytes()));
+}
+
+void DeviceFormat::begin(Executor &executor, const Product &product) const {
+  if (lists(product.transpose) && !product.in_place())
+    begin_others(executor, product, size_.rows, listed_.data(), listed_.size());
+}
 
 void DeviceFormat::refill(Executor &executor, const double *values, MemorySpace space) {
   executor.copy(plain_.values.data(), MemorySpace::cuda, values, space, static_cast<std::size_t>(plain_.values.bytes()));
@@ -219,22 +257,27 @@ void DeviceFormat::refill(Executor &executor, const double *values, MemorySpace 
 
 void DeviceFormat::diagonal(Executor &executor, double *d) {
   const std::int64_t rows = plain_.rows;
+  if (lists(false) && size_.rows > 0)
+    TCBOUND_CUDA(cudaMemsetAsync(d, 0, sizeof(double) * static_cast<std::size_t>(size_.rows), stream_of(executor)));
   if (rows == 0) return;
   with_offsets(plain_, [&](const auto *offsets) {
-    find_diagonal<<<grid_for(rows), block, 0, stream_of(executor)>>>(offsets, plain_.columns.data(), plain_.values.data(), d,
-                                                                     rows);
+    find_diagonal<<<grid_for(rows), block, 0, stream_of(executor)>>>(offsets, plain_.columns.data(), plain_.values.data(),
+                                                                     this->rows(false), d, rows);
     TCBOUND_LAUNCHED();
   });
 }
 
 Size DeviceFormat::size_of(bool transpose) const {
-  Size size{plain_.rows, plain_.columns_count, plain_.nonzeros, plain_.wide ? 8 : 4, 4};
-  if (transpose) std::swap(size.rows, size.columns);
-  return size;
+  if (!transpose) return size_;
+  return {size_.columns, size_.stored(), size_.nonzeros, size_.offset_bytes, size_.index_bytes};
 }
 
 Work DeviceFormat::work(bool transpose, bool accumulate) const {
   return count_work(size_of(transpose), false, accumulate, auxiliary_bytes(transpose));
+}
+
+Work DeviceFormat::work_in_place(bool transpose) const {
+  return count_work_in_place(size_of(transpose), false, auxiliary_bytes(transpose));
 }
 
 // Both device kernels read the matrix once for all columns.
@@ -242,11 +285,23 @@ Work DeviceFormat::work_of_columns(bool transpose, bool accumulate, std::int64_t
   return count_work_of_columns(work(transpose, accumulate), vector_bytes(size_of(transpose), false, accumulate), count, 1);
 }
 
-std::int64_t DeviceFormat::stored_bytes() const { return plain_.bytes() + transposed_.bytes() + transposition_.bytes(); }
+std::int64_t DeviceFormat::stored_bytes() const {
+  return plain_.bytes() + listed_.bytes() + transposed_.bytes() + transposition_.bytes();
+}
 
 const DeviceArrays &DeviceFormat::arrays(Executor &executor, bool transposed) {
   if (!transposed) return plain_;
-  if (!have_transpose_) transposed_ = transposition_.transpose(executor, plain_);
+  if (have_transpose_) return transposed_;
+  transposed_ = transposition_.transpose(executor, plain_);
+  if (lists(false)) {
+    transposed_.columns_count = size_.rows;
+    if (size_.nonzeros > 0) {
+      number_rows<<<grid_for(size_.nonzeros), block, 0, stream_of(executor)>>>(listed_.data(), transposed_.columns.data(),
+                                                                               size_.nonzeros);
+      TCBOUND_LAUNCHED();
+      executor.synchronize(); // it may be on another stream when the transpose is used
+    }
+  }
   have_transpose_ = true;
   return transposed_;
 }

@@ -55,31 +55,47 @@ private:
   Array<std::int64_t> wide_positions_;
 };
 
+// z = beta y, as many as `size` elements but for the `listed` rows, which ascend (all in device memory).
+void begin_others(Executor &executor, const Product &product, std::int64_t size, const std::int32_t *rows, std::int64_t listed);
+
 // CSR in device memory, shared by all device backends. The transpose is stored as CSR of its own, built when first needed, so
-// that a transposed product is the plain one: every output is summed by one place in a fixed order, without atomics.
+// that a transposed product is the plain one: every output is summed by one place in a fixed order, without atomics. If rows are
+// listed, the matrix holds these only, and its transpose all.
 class DeviceFormat : public Format {
 public:
-  DeviceFormat(Executor &executor, const CsrView &view, bool wide);
+  DeviceFormat(Executor &executor, const CsrView &view, bool wide, const ListedRows &listed = {});
 
   const char  *name() const override { return "csr"; }
   void         refill(Executor &executor, const double *values, MemorySpace space) override;
   void         diagonal(Executor &executor, double *d) override;
   Work         work(bool transpose, bool accumulate) const override;
+  Work         work_in_place(bool transpose) const override;
   Work         work_of_columns(bool transpose, bool accumulate, std::int64_t count) const override;
   std::int64_t stored_bytes() const override;
+  std::string  describe() const override { return csr::describe(size_); }
 
   const DeviceArrays &arrays(Executor &executor, bool transpose);
+
+  // What the rows of arrays() stand for; null: they are all rows.
+  const std::int32_t *rows(bool transpose) const { return lists(transpose) ? listed_.data() : nullptr; }
+
+  // z = beta y in rows that are not stored, unless the product is one in place: what a kernel leaves to do.
+  void begin(Executor &executor, const Product &product) const;
 
 protected:
   // Tables besides the CSR arrays that a product reads, and their size for a matrix or a transpose not built yet.
   virtual std::int64_t auxiliary_bytes(bool) const { return 0; }
 
-private:
   Size size_of(bool transpose) const; // of what a product reads: the transpose is stored with one offset per column
 
-  DeviceArrays  plain_, transposed_;
-  Transposition transposition_;
-  bool          have_transpose_ = false;
+private:
+  bool lists(bool transpose) const { return !transpose && size_.listed != Size::all_rows; }
+
+  Size                size_;
+  DeviceArrays        plain_, transposed_;
+  Array<std::int32_t> listed_; // rows that are stored in plain_
+  Transposition       transposition_;
+  bool                have_transpose_ = false;
 };
 
 } // namespace tcbound::csr

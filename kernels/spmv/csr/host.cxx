@@ -18,30 +18,38 @@ public:
   }
 
   Work predict(const Problem &problem, bool transpose, bool accumulate) const override {
-    return csr::count_work(csr::HostFormat::size_of(problem.csr), transpose, accumulate, 0);
+    return csr::count_work(csr::HostFormat::size_of(problem), transpose, accumulate, 0);
+  }
+  Work predict_in_place(const Problem &problem, bool transpose) const override {
+    return csr::count_work_in_place(csr::HostFormat::size_of(problem), transpose, 0);
   }
 
   std::unique_ptr<Format> build(Executor &executor, const Problem &problem) const override {
     const std::string why_not = check(executor.device(), problem);
     if (!why_not.empty()) throw Error(ErrorCode::unsupported, name() + ": " + why_not);
-    return std::make_unique<csr::HostFormat>(problem.csr);
+    return std::make_unique<csr::HostFormat>(problem);
   }
 
   void apply(Executor &, Format &format, const Product &product) const override {
-    const CsrView &a = static_cast<csr::HostFormat &>(format).view();
+    const auto    &mine = static_cast<csr::HostFormat &>(format);
+    const CsrView &a = mine.view();
     if (product.transpose) {
       csr::begin_transpose(product, a.columns_count);
-      csr::add_transpose(a, nullptr, product);
+      csr::add_transpose(a, mine.rows(), product);
     } else {
-      csr::multiply(a, nullptr, product);
+      mine.begin(product);
+      csr::multiply(a, mine.rows(), product);
     }
   }
 
   void apply_columns(Executor &executor, Format &format, const Product &product, const Columns &columns) const override {
-    if (product.transpose)
+    const auto &mine = static_cast<csr::HostFormat &>(format);
+    if (product.transpose) {
       Kernel::apply_columns(executor, format, product, columns);
-    else
-      csr::multiply_columns(static_cast<csr::HostFormat &>(format).view(), product, columns);
+      return;
+    }
+    for (std::int64_t k = 0; k < columns.count; ++k) mine.begin(from_column(product, columns, k));
+    csr::multiply_columns(mine.view(), mine.rows(), product, columns);
   }
 };
 

@@ -56,7 +56,8 @@ void multiply(const CsrView &a, const Offset *offsets, const Index *columns, con
 
 // K columns at once: the matrix is read once for all of them.
 template <int K, class Offset, class Index>
-void multiply_columns(const CsrView &a, const Offset *offsets, const Index *columns, const Product &p, const Columns &by) {
+void multiply_columns(const CsrView &a, const Offset *offsets, const Index *columns, const std::int32_t *rows, const Product &p,
+                      const Columns &by) {
   for (std::int64_t i = 0; i < a.rows; ++i) {
     double sum[K] = {};
     for (Offset k = offsets[i]; k < offsets[i + 1]; ++k) {
@@ -64,8 +65,9 @@ void multiply_columns(const CsrView &a, const Offset *offsets, const Index *colu
       const double *x = p.x + columns[k];
       for (int c = 0; c < K; ++c) sum[c] += value * x[c * by.x];
     }
+    const std::int64_t row = rows ? rows[i] : i;
     for (int c = 0; c < K; ++c)
-      p.z[i + c * by.z] = p.beta == 0.0 ? p.alpha * sum[c] : p.alpha * sum[c] + p.beta * p.y[i + c * by.y];
+      p.z[row + c * by.z] = p.beta == 0.0 ? p.alpha * sum[c] : p.alpha * sum[c] + p.beta * p.y[row + c * by.y];
   }
 }
 
@@ -117,19 +119,19 @@ std::int64_t columns_at_once(std::int64_t left) { return left >= 8 ? 8 : left >=
 
 } // namespace
 
-void multiply_columns(const CsrView &a, const Product &product, const Columns &columns) {
+void multiply_columns(const CsrView &a, const std::int32_t *rows, const Product &product, const Columns &columns) {
   for (std::int64_t k = 0, step; k < columns.count; k += step) {
     const Product from = from_column(product, columns, k);
     step = columns_at_once(columns.count - k);
     with_indices(a, [&](const auto *offsets, const auto *indices) {
       if (step == 8)
-        multiply_columns<8>(a, offsets, indices, from, columns);
+        multiply_columns<8>(a, offsets, indices, rows, from, columns);
       else if (step == 4)
-        multiply_columns<4>(a, offsets, indices, from, columns);
+        multiply_columns<4>(a, offsets, indices, rows, from, columns);
       else if (step == 2)
-        multiply_columns<2>(a, offsets, indices, from, columns);
+        multiply_columns<2>(a, offsets, indices, rows, from, columns);
     });
-    if (step == 1) multiply(a, nullptr, from);
+    if (step == 1) multiply(a, rows, from);
   }
 }
 
@@ -143,8 +145,20 @@ void add_transpose(const CsrView &a, const std::int32_t *rows, const Product &pr
   with_indices(a, [&](const auto *offsets, const auto *columns) { add_transpose(a, offsets, columns, rows, product); });
 }
 
-void begin_transpose(const Product &p, std::int64_t size) {
-  for (std::int64_t j = 0; j < size; ++j) p.z[j] = p.beta == 0.0 ? 0.0 : p.beta * p.y[j];
+namespace {
+
+void begin_elements(const Product &p, std::int64_t begin, std::int64_t end) {
+  for (std::int64_t j = begin; j < end; ++j) p.z[j] = p.beta == 0.0 ? 0.0 : p.beta * p.y[j];
+}
+
+} // namespace
+
+void begin_transpose(const Product &p, std::int64_t size) { begin_elements(p, 0, size); }
+
+void begin_others(const Product &p, std::int64_t size, const std::int32_t *rows, std::size_t listed) {
+  std::int64_t at = 0;
+  for (std::size_t i = 0; i < listed; at = rows[i++] + std::int64_t(1)) begin_elements(p, at, rows[i]);
+  begin_elements(p, at, size);
 }
 
 void diagonal(const CsrView &a, const std::int32_t *rows, double *d) {

@@ -5,9 +5,6 @@
 #include <cstring>
 
 namespace tcbound::sell {
-namespace {
-
-// Bytes that a value takes if nothing of it is to be lost.
 int bytes_of_value(double value) {
   const auto    narrow = static_cast<float>(value);
   const double  again = narrow;
@@ -16,6 +13,8 @@ int bytes_of_value(double value) {
   std::memcpy(&bits, &narrow, sizeof bits);
   return (bits & 0xffffU) == 0 ? 2 : 4;
 }
+
+namespace {
 
 // The least bytes that a value can take: what the first values in host memory tell, since one inexact value widens all.
 int least_value_bytes(const CsrView &view) {
@@ -65,10 +64,13 @@ std::string describe(const Census &census) {
   std::snprintf(part, sizeof part, "; values in %d bits; %.4g %% of them fill up; %lld of %lld slices permuted",
                 8 * census.value_bytes,
                 100.0 * static_cast<double>(census.entries() - census.nonzeros) / static_cast<double>(census.entries()),
-                static_cast<long long>(census.permuted), static_cast<long long>((census.rows + slice_rows - 1) / slice_rows));
+                static_cast<long long>(census.permuted),
+                static_cast<long long>(census.slices[0] + census.slices[1] + census.slices[2] + census.slices[3]));
   text += part;
   if (census.renumbered) text += "; renumbered";
-  if (census.long_rows > 0)
+  if (census.long_rows > 0 && census.parts == 0)
+    text += "; " + std::to_string(census.long_rows) + " long rows as CSR";
+  else if (census.long_rows > 0)
     text += "; " + std::to_string(census.long_rows) + " long rows in " + std::to_string(census.parts) + " parts";
   return text;
 }

@@ -91,15 +91,19 @@ struct Census {
   std::int64_t stored[codings] = {0}; // entries, zeros that fill up counted, by coding
   std::int64_t permuted = 0;          // slices with a table of rows
   std::int64_t long_rows = 0, parts = 0;
+  std::int64_t apart = 0; // entries of long rows on a host
   std::int64_t bytes = 0;
   int          value_bytes = 8; // of each value: 2, 4 or 8
   bool         renumbered = false;
 
-  std::int64_t entries() const { return stored[0] + stored[1] + stored[2] + stored[3]; }
+  std::int64_t entries() const { return stored[0] + stored[1] + stored[2] + stored[3] + apart; }
 };
 
 // z = A x with each array counted once: the census's bytes, 8 for each element of x and of z, and of y when it is added.
 Work count_work(const Census &census, bool accumulate);
+
+// Bytes that a value takes if nothing of it is to be lost: 2, 4 or 8.
+int bytes_of_value(double value);
 
 // What no matrix in this format can be below: the vectors, and the values as the view tells, or with `value_bytes` each.
 Work least_work(const CsrView &view, bool transpose, bool accumulate);
