@@ -44,7 +44,8 @@ public:
   MemorySpace           space() const { return device().space; }
 
   virtual void *allocate(std::size_t bytes) = 0; // Error(out_of_memory) names the bytes asked for and those free
-  virtual void  release(void *memory) noexcept = 0;
+  // Work queued before may still use the memory: what is allocated next may be the same, for work queued after.
+  virtual void release(void *memory) noexcept = 0;
 
   // Copies between this executor's memory and the host's or its own, in stream order. When one side is host memory, that
   // side may be reused or read as soon as the call returns.
@@ -79,6 +80,13 @@ std::unique_ptr<Executor> make_cuda_executor(int device);
 template <class T> class Array {
 public:
   Array() = default;
+  // Memory that belongs to somebody else and lasts as long; not to be written to.
+  static Array borrow(const T *data, std::int64_t size) {
+    Array array;
+    array.size_ = size;
+    array.data_ = const_cast<T *>(data);
+    return array;
+  }
   Array(Executor &executor, std::int64_t size) : executor_(&executor), size_(size) {
     if (size > 0) data_ = static_cast<T *>(executor.allocate(static_cast<std::size_t>(size) * sizeof(T)));
   }
@@ -92,7 +100,7 @@ public:
   Array(const Array &) = delete;
   Array &operator=(const Array &) = delete;
   ~Array() {
-    if (data_) executor_->release(data_);
+    if (data_ && executor_) executor_->release(data_);
   }
 
   T           *data() { return data_; }

@@ -108,6 +108,10 @@ public:
   virtual Work predict(const Problem &problem, bool transpose, bool accumulate) const = 0;
   virtual Work predict_in_place(const Problem &problem, bool transpose) const { return predict(problem, transpose, true); }
 
+  // A quick look at parts of a matrix in the executor's memory: false if building the format promises nothing, so that it need not be
+  // tried where there are others.
+  virtual bool suits(Executor &, const Problem &) const { return true; }
+
   virtual std::unique_ptr<Format> build(Executor &executor, const Problem &problem) const = 0;
 
   // In stream order. The first transposed product may build what it needs inside the format.

@@ -1,4 +1,4 @@
-// One CUDA device as an executor: plain device memory and a stream.
+// One CUDA device as an executor: device memory, kept for reuse, and a stream.
 #include <algorithm>
 #include <cstring>
 #include <fstream>
@@ -9,11 +9,14 @@
 
 #include "../executor.h"
 #include "error.h"
+#include "memory_pool.h"
 
 namespace tcbound {
 namespace {
 
-constexpr std::size_t allocation_unit = 256; // bytes; cudaMalloc's own alignment
+constexpr std::size_t allocation_slack = 256;                 // bytes beyond the end of what is allocated
+constexpr std::size_t staging_bytes = std::size_t(128) << 10; // of host memory that small copies to the host go through
+constexpr std::size_t kept_share = 64;                        // so small a part of a device's memory is kept at most
 
 // One element a thread: the launch that measured the copy ceiling of FACTS.md.
 __global__ void scale_pairs(const double2 *__restrict__ x, double2 *__restrict__ y, double q, std::int64_t size) {
@@ -95,10 +98,7 @@ private:
 
 class CudaExecutor final : public Executor {
 public:
-  explicit CudaExecutor(int device) {
-    cudaDeviceProp properties;
-    TCBOUND_CUDA(cudaSetDevice(device));
-    TCBOUND_CUDA(cudaGetDeviceProperties(&properties, device));
+  explicit CudaExecutor(const cudaDeviceProp &properties) : pool_(properties.totalGlobalMem / kept_share) {
     device_.space = MemorySpace::cuda;
     device_.name = properties.name;
     device_.id.assign(properties.uuid.bytes, sizeof(properties.uuid.bytes));
@@ -110,29 +110,31 @@ public:
     device_.l2_bytes = static_cast<std::size_t>(properties.l2CacheSize);
     device_.shared_bytes = properties.sharedMemPerBlockOptin;
   }
+  ~CudaExecutor() override {
+    if (staging_) cudaFreeHost(staging_);
+  }
 
   const Device &device() const override { return device_; }
 
-  // One unit more than asked for, rounded up: kernels read whole 16-byte pieces and may so pass the end of an array.
+  // More than asked for: kernels read whole 16-byte pieces and may so pass the end of an array.
   void *allocate(std::size_t bytes) override {
-    void             *memory = nullptr;
-    const std::size_t padded = (bytes + allocation_unit - 1) / allocation_unit * allocation_unit + allocation_unit;
-    const cudaError_t status = padded > bytes ? cudaMalloc(&memory, padded) : cudaErrorMemoryAllocation;
-    if (status == cudaErrorMemoryAllocation) {
+    const std::size_t padded = bytes + allocation_slack;
+    void             *memory = padded > bytes ? pool_.allocate(padded) : nullptr;
+    if (!memory) {
       std::size_t available = 0, total = 0;
-      cudaGetLastError();
       cudaMemGetInfo(&available, &total);
       throw Error(ErrorCode::out_of_memory, "cannot allocate " + std::to_string(bytes) + " bytes on " + device_.name + "; " +
                                               std::to_string(available) + " of " + std::to_string(total) + " are free");
     }
-    TCBOUND_CUDA(status);
     return memory;
   }
 
-  void release(void *memory) noexcept override { cudaFree(memory); }
+  void release(void *memory) noexcept override { pool_.release(memory); }
 
   void copy(void *to, MemorySpace to_space, const void *from, MemorySpace from_space, std::size_t bytes) override {
     if (bytes == 0) return;
+    if (to_space == MemorySpace::host && from_space != MemorySpace::host && bytes <= staging_bytes)
+      return copy_small_to_host(to, from, bytes);
     const bool to_host = to_space == MemorySpace::host, from_host = from_space == MemorySpace::host;
     const auto kind = to_host ? (from_host ? cudaMemcpyHostToHost : cudaMemcpyDeviceToHost)
                               : (from_host ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToDevice);
@@ -140,8 +142,11 @@ public:
     if (to_host || from_host) synchronize();
   }
 
-  void  synchronize() override { TCBOUND_CUDA(cudaStreamSynchronize(stream_)); }
-  void  set_stream(void *stream) override { stream_ = static_cast<cudaStream_t>(stream); }
+  void synchronize() override { TCBOUND_CUDA(cudaStreamSynchronize(stream_)); }
+  void set_stream(void *stream) override {
+    if (stream != stream_) pool_.change_stream();
+    stream_ = static_cast<cudaStream_t>(stream);
+  }
   void *stream() const override { return stream_; }
 
   std::unique_ptr<Interval> interval() override { return std::make_unique<CudaInterval>(*this); }
@@ -151,8 +156,18 @@ public:
   double measure_launch() override;
 
 private:
+  // By way of memory that the device writes to itself, which is faster than to any other.
+  void copy_small_to_host(void *to, const void *from, std::size_t bytes) {
+    if (!staging_) TCBOUND_CUDA(cudaMallocHost(&staging_, staging_bytes));
+    TCBOUND_CUDA(cudaMemcpyAsync(staging_, from, bytes, cudaMemcpyDeviceToHost, stream_));
+    synchronize();
+    std::memcpy(to, staging_, bytes);
+  }
+
   Device       device_;
   cudaStream_t stream_ = nullptr;
+  void        *staging_ = nullptr;
+  MemoryPool   pool_;
 };
 
 // Median time of run(), with before() ahead of each in the stream.
@@ -241,7 +256,10 @@ std::unique_ptr<Executor> make_cuda_executor(int device) {
   if (device < 0 || device >= count)
     throw Error(ErrorCode::invalid,
                 "there is no CUDA device " + std::to_string(device) + ": the devices are 0 to " + std::to_string(count - 1));
-  return std::make_unique<CudaExecutor>(device);
+  cudaDeviceProp properties;
+  TCBOUND_CUDA(cudaSetDevice(device));
+  TCBOUND_CUDA(cudaGetDeviceProperties(&properties, device));
+  return std::make_unique<CudaExecutor>(properties);
 }
 
 } // namespace tcbound

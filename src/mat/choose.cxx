@@ -5,12 +5,78 @@
 
 #include <petsctime.h>
 
+// The matrix that candidates are built from. Where several on a device may be, it is brought there once for all of them.
+struct BuildSource {
+  tcbound::Problem       host, device;
+  tcbound::Array<char>   offsets, columns; // of `device`; empty: each candidate brings the matrix there for itself
+  tcbound::Array<double> values;
+
+  bool on_device(const tcbound::Candidate &candidate) const {
+    return candidate.kernel->space() == tcbound::MemorySpace::cuda && offsets.size() > 0;
+  }
+  const tcbound::Problem &of(const tcbound::Candidate &candidate) const { return on_device(candidate) ? device : host; }
+};
+
+static tcbound::Array<char> Upload(tcbound::Executor &executor, const tcbound::IndexView &from, std::int64_t size) {
+  tcbound::Array<char> to(executor, size * from.bytes);
+  executor.copy(to.data(), executor.space(), from.data, tcbound::MemorySpace::host, static_cast<std::size_t>(to.bytes()));
+  return to;
+}
+
+// Nothing is uploaded where there is no memory for it beside what candidates need.
+static PetscErrorCode MakeSource(Mat A, const std::vector<tcbound::Candidate> &candidates, const tcbound::Problem &problem,
+                                 BuildSource *source) {
+  const tcbound::CsrView &csr = problem.csr;
+
+  PetscFunctionBegin;
+  source->host = problem;
+  if (candidates.size() < 2 || candidates[1].kernel->space() != tcbound::MemorySpace::cuda || !csr.nonzeros)
+    PetscFunctionReturn(PETSC_SUCCESS);
+  tcbound::Executor &executor = *candidates[0].executor;
+  PetscCall(TCBoundUsePetscStream(executor));
+  try {
+    tcbound::Array<char> offsets = Upload(executor, csr.row_offsets, csr.rows + 1);
+    source->columns = Upload(executor, csr.columns, csr.nonzeros);
+    source->values = tcbound::Array<double>(executor, csr.nonzeros);
+    executor.copy(source->values.data(), executor.space(), csr.values, tcbound::MemorySpace::host,
+                  static_cast<std::size_t>(source->values.bytes()));
+    source->offsets = std::move(offsets);
+  } catch (const tcbound::Error &error) {
+    PetscCheck(error.code() == tcbound::ErrorCode::out_of_memory, PETSC_COMM_SELF, TCBoundErrorCode(error), "%s", error.what());
+    PetscCall(PetscInfo(A, "The matrix is brought to the device anew for each candidate: %s\n", error.what()));
+    source->columns = tcbound::Array<char>();
+    source->values = tcbound::Array<double>();
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  source->device = problem;
+  source->device.csr.space = tcbound::MemorySpace::cuda;
+  source->device.csr.row_offsets.data = source->offsets.data();
+  source->device.csr.columns.data = source->columns.data();
+  source->device.csr.values = source->values.data();
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static std::unique_ptr<tcbound::Format> Build(const tcbound::Candidate &candidate, const tcbound::Problem &problem) {
   std::unique_ptr<tcbound::Format> format = candidate.kernel->build(*candidate.executor, problem);
 
   format->prepare(*candidate.executor, false);
   candidate.executor->synchronize();
   return format;
+}
+
+// Without memory for what was uploaded and the format, tries again without the former.
+static std::unique_ptr<tcbound::Format> Build(const tcbound::Candidate &candidate, BuildSource &source) {
+  const tcbound::Problem &problem = source.of(candidate);
+
+  try {
+    return Build(candidate, problem);
+  } catch (const tcbound::Error &error) {
+    if (error.code() != tcbound::ErrorCode::out_of_memory || &problem == &source.host) throw;
+  }
+  source.offsets = tcbound::Array<char>();
+  source.columns = tcbound::Array<char>();
+  source.values = tcbound::Array<double>();
+  return Build(candidate, source.host);
 }
 
 static void Take(Mat_SeqAIJTCBound *t, const tcbound::Candidate &candidate, std::unique_ptr<tcbound::Format> format) {
@@ -25,9 +91,11 @@ static void Take(Mat_SeqAIJTCBound *t, const tcbound::Candidate &candidate, std:
 static PetscErrorCode ChooseByModel(Mat A, const std::vector<tcbound::Candidate> &candidates, const tcbound::Problem &problem) {
   Mat_SeqAIJTCBound *t = static_cast<Mat_SeqAIJTCBound *>(A->spptr);
   double             best = std::numeric_limits<double>::max();
+  BuildSource        source;
 
   PetscFunctionBegin;
   t->format.reset();
+  PetscCall(MakeSource(A, candidates, problem, &source));
   for (std::size_t i = 0; i < candidates.size(); i++) {
     const tcbound::Candidate        &candidate = candidates[i];
     const bool                       last = i + 1 == candidates.size() || candidates[i + 1].executor != candidate.executor;
@@ -35,8 +103,17 @@ static PetscErrorCode ChooseByModel(Mat A, const std::vector<tcbound::Candidate>
 
     if (t->format && (candidate.executor != t->executor || !tcbound::worth_building(candidate, best))) break;
     PetscCall(TCBoundUsePetscStream(*candidate.executor));
+    if (!last && source.on_device(candidate)) {
+      bool suits;
+
+      TCBoundCallCXX(suits = candidate.kernel->suits(*candidate.executor, source.device));
+      if (!suits) {
+        PetscCall(PetscInfo(A, "%s is not built: samples of the matrix promise nothing\n", candidate.kernel->name().c_str()));
+        continue;
+      }
+    }
     try {
-      format = Build(candidate, problem);
+      format = Build(candidate, source);
     } catch (const tcbound::Error &error) {
       PetscCheck(error.code() == tcbound::ErrorCode::out_of_memory && (t->format || !last), PETSC_COMM_SELF,
                  TCBoundErrorCode(error), "%s", error.what());
@@ -89,10 +166,12 @@ static PetscErrorCode ChooseByTime(Mat A, const std::vector<tcbound::Candidate> 
   Mat_SeqAIJTCBound *t = static_cast<Mat_SeqAIJTCBound *>(A->spptr);
   PetscLogDouble     start, now;
   double             fastest = std::numeric_limits<double>::max();
+  BuildSource        source;
 
   PetscFunctionBegin;
   PetscCall(PetscTime(&start));
   t->format.reset();
+  PetscCall(MakeSource(A, candidates, problem, &source));
   for (const tcbound::Candidate &candidate : candidates) {
     std::unique_ptr<tcbound::Format> format;
     double                           seconds = 0;
@@ -105,7 +184,7 @@ static PetscErrorCode ChooseByTime(Mat A, const std::vector<tcbound::Candidate> 
     }
     PetscCall(TCBoundUsePetscStream(*candidate.executor));
     try {
-      format = Build(candidate, problem);
+      format = Build(candidate, source);
       seconds = TimeProduct(candidate, *format, problem);
     } catch (const tcbound::Error &error) {
       PetscCheck(error.code() == tcbound::ErrorCode::out_of_memory && t->format, PETSC_COMM_SELF, TCBoundErrorCode(error), "%s",

@@ -115,6 +115,42 @@ TEST_P(GpuCompact, GridsComeInColumns) {
   }
 }
 
+// Samples of a matrix tell whether there is anything to find, whatever the widths of indices.
+TEST_P(GpuCompact, SuitsWhatRepeatsPatterns) {
+  const Grid grid = {40, 33, 20, false};
+  Csr        empty = uniform(1000, 1000, 0), hardly = irregular(20000, 20000, 30);
+  hardly.name = "irregular, mostly empty rows";
+  for (std::int64_t row = 0; row < hardly.rows; ++row) // one row has what was that of eight
+    if (row % 8 != 0) hardly.offsets[static_cast<std::size_t>(row)] = hardly.offsets[static_cast<std::size_t>(row / 8 * 8 + 8)];
+  Csr in_turn;
+  in_turn.name = "three patterns in turn";
+  in_turn.rows = 20000;
+  in_turn.columns_count = 20003;
+  for (std::int64_t row = 0; row < in_turn.rows; ++row) {
+    for (const std::int64_t distance : {std::int64_t(0), 1 + row % 3}) in_turn.columns.push_back(row + distance);
+    in_turn.values.insert(in_turn.values.end(), 2, 1.0);
+    in_turn.offsets.push_back(in_turn.nonzeros());
+  }
+  struct {
+    Csr  matrix;
+    bool suits;
+  } const cases[] = {{grid_matrix(grid, "constant", all, constant), true},
+                     {grid_matrix(grid, "variable", all, variable), true},
+                     {grid_matrix(grid, "with holes", with_holes, variable), true},
+                     {irregular(20000, 20000, 30), false},
+                     {in_turn, false},
+                     {hardly, false},
+                     {empty, true},
+                     {uniform(0, 5, 0), true}};
+  for (const auto &one : cases)
+    for (const int offset_bytes : {4, 8})
+      for (const int index_bytes : {4, 8}) {
+        Stored stored(one.matrix, offset_bytes, index_bytes);
+        EXPECT_EQ(kernel().suits(executor(), stored.on(executor())), one.suits)
+          << one.matrix.name << ", " << offset_bytes << " and " << index_bytes << " bytes";
+      }
+}
+
 // The masks of the first rows that lack entries take all places for masks, so that the empty row after them is all that the
 // remainder has.
 TEST_P(GpuCompact, EmptyRowInTheRemainder) {

@@ -113,6 +113,62 @@ TEST_P(ExecutorTest, GoesOnAfterRunningOutOfMemory) {
   EXPECT_EQ(values, back);
 }
 
+// What is released on a device is kept for the next request of about that size, unless it is large.
+TEST_P(ExecutorTest, AllocatesAgainWhatWasReleased) {
+  if (GetParam() == MemorySpace::host) GTEST_SKIP() << "the host's allocator does as it likes";
+  const std::size_t all = executor_->device().memory_bytes;
+  for (const std::size_t bytes : {std::size_t(1), std::size_t(1000), std::size_t(3) << 20, all / 300}) {
+    void *const first = executor_->allocate(bytes), *const other = executor_->allocate(bytes);
+    EXPECT_NE(first, other);
+    executor_->release(first);
+    void *const second = executor_->allocate(bytes);
+    EXPECT_EQ(second, first) << bytes;
+    executor_->release(second);
+    void *const much_less = executor_->allocate(bytes / 2);
+    EXPECT_NE(much_less, bytes > 1 ? first : nullptr) << bytes;
+    for (void *memory : {other, much_less}) executor_->release(memory);
+  }
+}
+
+// Memory that is kept is there for a request that would find none otherwise.
+TEST_P(ExecutorTest, GivesUpWhatItKeepsForALargeRequest) {
+  if (GetParam() == MemorySpace::host) GTEST_SKIP() << "the host's allocator may overcommit";
+  const std::size_t all = executor_->device().memory_bytes, piece = all / 512;
+  std::size_t       most = all; // that can be had while all is kept, or a little less
+  const auto        try_one = [&](std::size_t bytes) {
+    try {
+      executor_->release(executor_->allocate(bytes));
+      return true;
+    } catch (const Error &error) {
+      EXPECT_EQ(error.code(), ErrorCode::out_of_memory);
+      return false;
+    }
+  };
+  while (!try_one(most)) most -= piece; // and nothing is kept any more
+  std::vector<void *> pieces;
+  for (int i = 0; i < 6; ++i) pieces.push_back(executor_->allocate(piece));
+  EXPECT_FALSE(try_one(most));
+  for (void *memory : pieces) executor_->release(memory);
+  EXPECT_TRUE(try_one(most));
+}
+
+TEST_P(ExecutorTest, BorrowedArraysAreNotReleased) {
+  Array<int> owner(*executor_, 5);
+  {
+    const Array<int> borrowed = Array<int>::borrow(owner.data(), 5);
+    EXPECT_EQ(borrowed.data(), owner.data());
+    EXPECT_EQ(borrowed.size(), 5);
+  }
+  if (GetParam() == MemorySpace::cuda) {
+    EXPECT_NE(Array<int>(*executor_, 5).data(), owner.data());
+  }
+  const std::vector<int> values = {1, 2, 3, 4, 5};
+  std::vector<int>       back(5);
+  executor_->copy(owner.data(), executor_->space(), values.data(), MemorySpace::host, 20);
+  executor_->copy(back.data(), MemorySpace::host, owner.data(), executor_->space(), 20);
+  EXPECT_EQ(values, back);
+}
+
 std::string test_name(const testing::TestParamInfo<MemorySpace> &info) {
   return info.param == MemorySpace::host ? "host" : "cuda";
 }

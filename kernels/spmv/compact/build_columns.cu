@@ -14,6 +14,8 @@ constexpr int block = 256;
 constexpr int fewest_levels = 4; // of a column, to be worth the two planes that it reads beyond its ends
 constexpr int most_levels = 16;
 constexpr int columns_per_multiprocessor = 60; // 24 at a time
+constexpr int bits_of_block = 3;               // that tell a block's slices apart
+static_assert(block_slices == 1 << bits_of_block);
 
 unsigned grid_for(std::int64_t threads) { return static_cast<unsigned>((threads + block - 1) / block); }
 
@@ -88,17 +90,36 @@ struct InNoColumn {
 };
 
 // Neighbouring lines go to the warps of a block.
-__global__ void number_columns(const std::int32_t *starts, std::int64_t count, const Places places, const Cut cut,
-                               std::int64_t line, std::uint64_t *keys) {
+struct ColumnOrder {
+  Places       places;
+  std::int64_t line; // rows, 0: none
+  std::int64_t most_y, most_part;
+  int          y_bits, part_bits, level_bits, bits;
+
+  ColumnOrder(const Places &all, std::int64_t line_rows, std::int64_t rows_per_plane) : places(all), line(line_rows) {
+    most_y = line ? rows_per_plane / line / block_slices + 1 : 0;
+    most_part = (line ? line : rows_per_plane) / slice_rows + 1;
+    y_bits = bits_of(most_y);
+    part_bits = bits_of(most_part);
+    level_bits = bits_of(places.levels - 1);
+    bits = bits_of(places.count() / places.levels / places.per_plane) + y_bits + part_bits + bits_of_block + level_bits;
+  }
+
+  __device__ std::uint64_t key(std::int64_t start, const Cut &cut) const {
+    const std::int64_t cell = start / places.levels, middle = cut.first_row(cell % places.per_plane) + slice_rows / 2;
+    const std::int64_t y = line ? middle / line : 0, part = line ? middle % line / slice_rows : middle / slice_rows;
+    std::int64_t       key = cell / places.per_plane;
+    key = key << y_bits | min(y / block_slices, most_y);
+    key = key << part_bits | min(part, most_part);
+    key = key << bits_of_block | y % block_slices;
+    return static_cast<std::uint64_t>(key) << level_bits | static_cast<std::uint64_t>(start % places.levels);
+  }
+};
+
+__global__ void number_columns(const std::int32_t *starts, std::int64_t count, const ColumnOrder order, const Cut cut,
+                               std::uint64_t *keys) {
   const std::int64_t c = global_index<block>();
-  if (c >= count) return;
-  const std::int64_t cell = starts[c] / places.levels, middle = cut.first_row(cell % places.per_plane) + slice_rows / 2;
-  const std::int64_t y = line ? middle / line : 0, part = line ? middle % line / slice_rows : middle / slice_rows;
-  std::int64_t       key = cell / places.per_plane;
-  key = key << 16 | min(y / block_slices, (std::int64_t(1) << 16) - 1);
-  key = key << 20 | min(part, (std::int64_t(1) << 20) - 1);
-  key = key << 3 | y % block_slices;
-  keys[c] = static_cast<std::uint64_t>(key) << 5 | static_cast<std::uint64_t>(starts[c] % places.levels);
+  if (c < count) keys[c] = order.key(starts[c], cut);
 }
 
 __global__ void write_columns(const std::int32_t *starts, std::int64_t count, const Candidates candidates, Column *columns,
@@ -129,12 +150,11 @@ __global__ void write_partials(const Partial *from, std::int64_t count, const Sl
   to[i] = partial;
 }
 
-// The offsets of the section's most frequent pattern.
-std::vector<std::int32_t> offsets_of_first(Algorithms &algorithms, const Section &section) {
+// The offsets of the section's most frequent pattern, if it has no more segments than the host knows.
+std::vector<std::int32_t> offsets_of_first(const Section &section) {
   std::vector<std::int32_t> offsets;
-  const Pattern             pattern = algorithms.read(section.patterns.data());
-  if (pattern.segments > static_cast<std::int32_t>(section.hot_segments.size())) return offsets;
-  for (int i = 0; i < pattern.segments; ++i)
+  if (section.first_segments > static_cast<int>(section.hot_segments.size())) return offsets;
+  for (int i = 0; i < section.first_segments; ++i)
     for (int j = 0; j < section.hot_segments[static_cast<std::size_t>(i)].count; ++j)
       offsets.push_back(section.hot_segments[static_cast<std::size_t>(i)].offset + j);
   return offsets;
@@ -155,7 +175,7 @@ void build_columns(Executor &executor, Algorithms &algorithms, const Grid &grid,
   places.levels = choices.levels > 0 ? choices.levels : static_cast<int>(std::min<std::int64_t>(count / wanted, most_levels));
   const bool stacked = cut.stride != 0 || stride % slice_rows == 0; // slices lie one above the other
   if (grid.stencil.shape < 0 || !stacked || places.levels < fewest_levels) return;
-  const std::vector<std::int32_t> offsets = offsets_of_first(algorithms, section);
+  const std::vector<std::int32_t> offsets = offsets_of_first(section);
   const Stencil                   stencil = match_stencil(offsets, grid.plane != 0 ? grid.line : 0, stride);
   if (!(stencil == grid.stencil)) return; // the row that was looked at is not typical
   places.planes = (places.slices + places.per_plane - 1) / places.per_plane;
@@ -171,10 +191,10 @@ void build_columns(Executor &executor, Algorithms &algorithms, const Grid &grid,
   Array<std::uint64_t> keys(executor, size), sorted_keys(executor, size);
   Array<std::int32_t>  sorted(executor, size), rest(executor, count);
   Array<std::uint8_t>  in_column(executor, count);
-  number_columns<<<grid_for(size), block, 0, stream>>>(found.data(), size, places, cut, grid.plane != 0 ? grid.line : 0,
-                                                       keys.data());
+  const ColumnOrder    order(places, grid.plane != 0 ? grid.line : 0, stride);
+  number_columns<<<grid_for(size), block, 0, stream>>>(found.data(), size, order, cut, keys.data());
   TCBOUND_LAUNCHED();
-  algorithms.sort_pairs(keys.data(), sorted_keys.data(), found.data(), sorted.data(), size);
+  algorithms.sort_pairs(keys.data(), sorted_keys.data(), found.data(), sorted.data(), size, order.bits);
 
   columns.stencil = stencil;
   columns.entries = static_cast<int>(offsets.size());
@@ -195,8 +215,7 @@ void build_columns(Executor &executor, Algorithms &algorithms, const Grid &grid,
   columns.rest = Array<std::int32_t>(executor, left);
   executor.copy(columns.rest.data(), MemorySpace::cuda, rest.data(), MemorySpace::cuda,
                 static_cast<std::size_t>(columns.rest.bytes()));
-  read_hot_segments(executor, section); // fills columns.values
-  executor.synchronize();               // the temporary arrays are freed on return
+  renew_columns(section);
 }
 
 } // namespace tcbound::compact

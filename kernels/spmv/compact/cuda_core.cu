@@ -8,6 +8,7 @@
 #include "device_matrix.h"
 #include "multiply_columns.h"
 #include "multiply_slices.h"
+#include "sample.h"
 
 namespace tcbound {
 namespace compact {
@@ -120,7 +121,7 @@ class CudaCoreFormat final : public Format {
 public:
   CudaCoreFormat(Executor &executor, const CsrView &view, const BuildChoices &choices)
     : choices_(choices),
-      plain_(compact::build(executor, csr::copy_to_device(executor, view, csr::needs_wide_offsets(view)), choices)) {}
+      plain_(compact::build(executor, csr::bring_to_device(executor, view, csr::needs_wide_offsets(view)), choices)) {}
 
   const char *name() const override { return "compact"; }
 
@@ -145,7 +146,7 @@ public:
       transposition_.gather(executor, values, gathered.data());
       refill(executor, transposed_, gathered.data());
     }
-    executor.synchronize(); // the arrays here are freed on return
+    executor.synchronize(); // the values may change, and the executor may be on another stream when the matrix is used
   }
 
   void diagonal(Executor &executor, double *d) override { compact::diagonal(executor, plain_, d); }
@@ -181,7 +182,6 @@ private:
     csr::DeviceArrays csr = recover(executor, matrix);
     executor.copy(csr.values.data(), MemorySpace::cuda, values, MemorySpace::cuda,
                   static_cast<std::size_t>(csr.values.bytes()));
-    executor.synchronize();  // what still reads the matrix
     matrix = DeviceMatrix(); // memory may not do for both; should it not do for the new one either, none is left
     choices_.allow_constant = false;
     matrix = compact::build(executor, std::move(csr), choices_);
@@ -228,6 +228,10 @@ public:
 
   Work predict(const Problem &problem, bool transpose, bool accumulate) const override {
     return compact::least_work(problem.csr, transpose, accumulate);
+  }
+
+  bool suits(Executor &executor, const Problem &problem) const override {
+    return compact::repeats_patterns(executor, problem.csr);
   }
 
   std::unique_ptr<Format> build(Executor &executor, const Problem &problem) const override {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "../csr/row_tile.h"
 #include "cuda/error.h"
 #include "device_matrix.h"
 #include "remainder.h"
@@ -22,74 +23,101 @@ std::int64_t blocks_of(const Section &section) {
   return (section.slices.size() + section.depth * block_slices - 1) / (section.depth * block_slices);
 }
 
-// One warp a slice: values from CSR order to column-major order, two neighbouring rows a lane.
+// One warp a slice: values from CSR order to column-major order.
 template <class Offset>
 __global__ void __launch_bounds__(block)
   fill_slices(const Offset *offsets, const double *from, std::int64_t rows, const SectionView section, double *to) {
-  const std::int64_t s = blockIdx.x * static_cast<std::int64_t>(block_warps) + threadIdx.x / 32;
-  const int          lane = static_cast<int>(threadIdx.x % 32);
+  __shared__ csr::RowTile tiles[block_warps];
+  csr::RowTile           &tile = tiles[threadIdx.x / 32];
+  const std::int64_t      s = blockIdx.x * static_cast<std::int64_t>(block_warps) + threadIdx.x / 32;
   if (s >= section.count) return;
-  const Slice        slice = section.slices[s];
-  const std::int64_t row = slice.first_row + 2 * static_cast<std::int64_t>(lane);
-  const auto   at_row = [&](std::int64_t r) { return static_cast<std::int64_t>(offsets[max(std::int64_t(0), min(r, rows))]); };
-  std::int64_t first = at_row(row), second = at_row(row + 1);
-  const std::int64_t first_end = second, second_end = at_row(row + 2);
-  const std::int64_t entries = (section.value_begin[s + 1] - section.value_begin[s]) / slice_rows;
-  double2           *at = reinterpret_cast<double2 *>(to + section.value_begin[s]) + lane;
-  const RowEntries   mine = row_of(section, s, slice, 2 * lane), next = row_of(section, s, slice, 2 * lane + 1);
-#pragma unroll 4
-  for (int k = 0; k < entries; ++k, at += slice_rows / 2) {
-    const bool has_first = mine.has(k) && first < first_end, has_second = next.has(k) && second < second_end;
-    *at = make_double2(has_first ? from[first] : 0.0, has_second ? from[second] : 0.0);
-    first += has_first;
-    second += has_second;
+  const Slice slice = section.slices[s];
+  const auto  at_row = [&](std::int64_t r) { return static_cast<std::int64_t>(offsets[max(std::int64_t(0), min(r, rows))]); };
+  const auto  entries = static_cast<int>((section.value_begin[s + 1] - section.value_begin[s]) / slice_rows);
+  for (int r = static_cast<int>(threadIdx.x % 32); r < slice_rows; r += 32) {
+    const std::int64_t end = at_row(slice.first_row + r + 1);
+    std::int64_t       at = at_row(slice.first_row + r);
+    const RowEntries   mine = row_of(section, s, slice, r);
+    double            *put = to + section.value_begin[s] + r;
+    for (int first = 0; first < entries; first += csr::RowTile::width) {
+      int taken = 0;
+      tile.load(at, static_cast<int>(min(end - at, static_cast<std::int64_t>(csr::RowTile::width))),
+                [&](std::int64_t begin, int k) { return from[begin + k]; });
+#pragma unroll
+      for (int j = 0; j < csr::RowTile::width; ++j) {
+        if (first + j >= entries) break;
+        const bool has = mine.has(first + j) && at + taken < end;
+        put[static_cast<std::int64_t>(first + j) * slice_rows] = has ? tile(taken) : 0.0;
+        taken += has;
+      }
+      at += taken;
+    }
   }
 }
 
-// Whether a row's values are those that its pattern's representative has for the row's entries. By a warp.
+// `lanes` neighbouring threads, all in one warp, call it for one row: whether their part of its values is the same bits as what the
+// pattern's representative has for the row's entries.
 template <class Offset>
 __device__ bool same_values(const Offset *offsets, const double *values, std::int64_t row, const RowEntries &entries,
-                            const Pattern &pattern) {
-  const double *mine = values + offsets[row], *theirs = values + offsets[pattern.representative];
+                            std::int64_t representative, int pattern_entries, int lanes) {
+  const double *mine = values + offsets[row], *theirs = values + representative;
   bool          same = true;
-  for (int k = static_cast<int>(threadIdx.x % 32); k < pattern.entries; k += 32) {
+  for (int k = static_cast<int>(threadIdx.x) % lanes; k < pattern_entries; k += lanes) {
     if (!entries.has(k)) continue;
     const int place = ~entries.entries ? __popcll(entries.entries & ((std::uint64_t(1) << k) - 1)) : k;
     same = same && __double_as_longlong(mine[place]) == __double_as_longlong(theirs[k]);
   }
-  return __all_sync(0xffffffffU, same);
+  return same;
 }
 
-// One warp a slice; a block's warps share its exceptions.
+// One warp a slice, `lanes` threads a row; all threads share the exceptions.
 template <class Offset>
-__global__ void __launch_bounds__(32 * block_slices)
-  find_parted(const Offset *offsets, const double *values, const SectionView section, int *parted) {
-  const std::int64_t warp = threadIdx.x / 32, first = blockIdx.x * static_cast<std::int64_t>(section.depth * block_slices);
+__global__ void __launch_bounds__(block)
+  find_parted(const Offset *offsets, const double *values, const SectionView section, int lanes, int *parted) {
+  const std::int64_t s = global_index<block>() / 32, threads = gridDim.x * static_cast<std::int64_t>(block);
   bool               same = true;
-  for (std::int64_t s = first + warp; s < min(section.count, first + section.depth * block_slices); s += block_slices) {
-    const Slice   slice = section.slices[s];
-    const Pattern pattern = section.patterns[number_of(slice)];
-    for (int r = 0; r < slice_rows && same; ++r) {
+  if (s < section.count) {
+    const Slice        slice = section.slices[s];
+    const Pattern      pattern = section.patterns[number_of(slice)];
+    const std::int64_t representative = offsets[pattern.representative];
+#pragma unroll 2
+    for (int r = static_cast<int>(threadIdx.x % 32) / lanes; r < slice_rows; r += 32 / lanes) {
       const RowEntries row = row_of(section, s, slice, r);
-      if (row.present) same = same_values(offsets, values, slice.first_row + r, row, pattern);
+      if (row.present)
+        same = same_values(offsets, values, slice.first_row + r, row, representative, pattern.entries, lanes) && same;
     }
   }
-  for (std::int64_t e = blockIdx.x * static_cast<std::int64_t>(block_slices) + warp; e < section.exception_count;
-       e += gridDim.x * static_cast<std::int64_t>(block_slices))
-    same = same && same_values(offsets, values, section.exceptions[e].row, RowEntries{true, ~std::uint64_t(0)},
-                               section.patterns[section.exceptions[e].pattern]);
-  if (!same && threadIdx.x % 32 == 0) *parted = 1;
+  for (std::int64_t e = global_index<block>() / lanes; e < section.exception_count; e += threads / lanes) {
+    const Pattern pattern = section.patterns[section.exceptions[e].pattern];
+    same = same_values(offsets, values, section.exceptions[e].row, RowEntries{true, ~std::uint64_t(0)},
+                       static_cast<std::int64_t>(offsets[pattern.representative]), pattern.entries, lanes) &&
+           same;
+  }
+  if (!same) *parted = 1;
 }
 
+// One warp a pattern.
 template <class Offset>
-__global__ void update_dictionary(const Offset *offsets, const double *values, const Pattern *patterns, std::int64_t count,
-                                  ConstantSegment *segments) {
-  const std::int64_t p = global_index<block>();
-  if (p >= count) return;
+__global__ void __launch_bounds__(block) update_dictionary(const Offset *offsets, const double *values, const Pattern *patterns,
+                                                           std::int64_t count, ConstantSegment *segments, Renewed *renewed) {
+  constexpr unsigned all = 0xffffffffU;
+  const std::int64_t p = global_index<block>() / 32;
+  const int          lane = static_cast<int>(threadIdx.x % 32);
+  if (p >= count || renewed->parted) return;
   const Pattern pattern = patterns[p];
-  std::int64_t  k = offsets[pattern.representative];
-  for (std::int64_t i = pattern.first_segment; i < pattern.first_segment + pattern.segments; ++i)
-    for (int j = 0; j < segments[i].count; ++j, ++k) segments[i].values[j] = values[k];
+  std::int64_t  begin = offsets[pattern.representative];
+  for (int first = 0; first < pattern.segments; first += 32) {
+    const std::int64_t i = pattern.first_segment + first + lane;
+    const int          size = first + lane < pattern.segments ? segments[i].count : 0;
+    int                upto = size; // entries of this and the lanes before
+    for (int distance = 1; distance < 32; distance *= 2) {
+      const int before = __shfl_up_sync(all, upto, distance);
+      if (lane >= distance) upto += before;
+    }
+    for (int j = 0; j < size; ++j) segments[i].values[j] = values[begin + upto - size + j];
+    if (size > 0 && i < most_hot_segments) renewed->hot[i] = segments[i];
+    begin += __shfl_sync(all, upto, 31);
+  }
 }
 
 // Calls f(number of the entry in its row, offset, value) for the entries of a row; `at`: of an explicit row's first value.
@@ -163,7 +191,8 @@ std::int64_t Section::read_bytes() const {
 
 std::int64_t Section::bytes() const {
   return columns.bytes() + slices.bytes() + partial_begin.bytes() + partials.bytes() + patterns.bytes() + segments.bytes() +
-         constant_segments.bytes() + exceptions.bytes() + value_begin.bytes() + exception_values.bytes() + values.bytes();
+         constant_segments.bytes() + exceptions.bytes() + value_begin.bytes() + exception_values.bytes() + values.bytes() +
+         renewed.bytes();
 }
 
 void fill_values(Executor &executor, DeviceMatrix &matrix, const double *values) {
@@ -177,13 +206,9 @@ void fill_values(Executor &executor, DeviceMatrix &matrix, const double *values)
   fill_remainder(executor, matrix, values);
 }
 
-void read_hot_segments(Executor &executor, Section &section) {
-  section.hot_segments.resize(
-    static_cast<std::size_t>(std::min<std::int64_t>(most_hot_segments, section.constant_segments.size())));
-  executor.copy(section.hot_segments.data(), MemorySpace::host, section.constant_segments.data(), MemorySpace::cuda,
-                section.hot_segments.size() * sizeof(ConstantSegment));
+// The segments of the most frequent pattern come first.
+void renew_columns(Section &section) {
   if (section.columns.stencil.shape < 0) return;
-  // Columns are of the most frequent pattern, whose segments come first.
   int k = 0;
   for (std::size_t i = 0; k < section.columns.entries; ++i)
     for (int j = 0; j < section.hot_segments[i].count; ++j, ++k)
@@ -192,26 +217,40 @@ void read_hot_segments(Executor &executor, Section &section) {
   section.columns.finite = std::all_of(values.begin(), values.end(), [](double value) { return std::isfinite(value); });
 }
 
-bool refill(Executor &executor, DeviceMatrix &matrix, const double *values) {
-  Section &section = matrix.constant;
-  if (section.slices.size() > 0) {
-    Array<int> parted(executor, 1);
-    int        any = 0;
-    TCBOUND_CUDA(cudaMemsetAsync(parted.data(), 0, sizeof(int), stream_of(executor)));
-    csr::with_offsets(matrix.csr, [&](const auto *offsets) {
-      find_parted<<<static_cast<unsigned>(blocks_of(section)), 32 * block_slices, 0, stream_of(executor)>>>(
-        offsets, values, view_of(section), parted.data());
-      TCBOUND_LAUNCHED();
-    });
-    executor.copy(&any, MemorySpace::host, parted.data(), MemorySpace::cuda, sizeof any);
-    if (any) return false;
-    csr::with_offsets(matrix.csr, [&](const auto *offsets) {
-      update_dictionary<<<grid_for(section.patterns.size()), block, 0, stream_of(executor)>>>(
-        offsets, values, section.patterns.data(), section.patterns.size(), section.constant_segments.data());
-      TCBOUND_LAUNCHED();
-    });
-    read_hot_segments(executor, section);
+void read_hot_segments(Executor &executor, Section &section) {
+  section.hot_segments.resize(
+    static_cast<std::size_t>(std::min<std::int64_t>(most_hot_segments, section.constant_segments.size())));
+  executor.copy(section.hot_segments.data(), MemorySpace::host, section.constant_segments.data(), MemorySpace::cuda,
+                section.hot_segments.size() * sizeof(ConstantSegment));
+}
+
+// False: rows that share a pattern would have to part. Only waits for the device once.
+static bool refill_dictionary(Executor &executor, const csr::DeviceArrays &csr, Section &section, const double *values) {
+  const cudaStream_t stream = stream_of(executor);
+  const int          lanes = lanes_of_row(csr.rows, csr.nonzeros);
+  Renewed            renewed;
+  if (section.renewed.size() == 0) {
+    section.renewed = Array<Renewed>(executor, 1);
+    TCBOUND_CUDA(cudaMemsetAsync(section.renewed.data(), 0, sizeof renewed, stream));
   }
+  int *parted = &section.renewed.data()->parted;
+  csr::with_offsets(csr, [&](const auto *offsets) {
+    find_parted<<<grid_for(32 * section.slices.size()), block, 0, stream>>>(offsets, values, view_of(section), lanes, parted);
+    TCBOUND_LAUNCHED();
+    update_dictionary<<<grid_for(32 * section.patterns.size()), block, 0, stream>>>(
+      offsets, values, section.patterns.data(), section.patterns.size(), section.constant_segments.data(),
+      section.renewed.data());
+    TCBOUND_LAUNCHED();
+  });
+  executor.copy(&renewed, MemorySpace::host, section.renewed.data(), MemorySpace::cuda, sizeof renewed);
+  if (renewed.parted) return false;
+  std::copy_n(renewed.hot, section.hot_segments.size(), section.hot_segments.begin());
+  renew_columns(section);
+  return true;
+}
+
+bool refill(Executor &executor, DeviceMatrix &matrix, const double *values) {
+  if (matrix.constant.slices.size() > 0 && !refill_dictionary(executor, matrix.csr, matrix.constant, values)) return false;
   fill_values(executor, matrix, values);
   return true;
 }

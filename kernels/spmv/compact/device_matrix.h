@@ -14,6 +14,12 @@ namespace tcbound::compact {
 constexpr int most_hot_segments = 96; // 3 KB: kernel parameters of up to 4 KB are cheap
 constexpr int block_slices = 8;       // that a thread block multiplies at a time, one a warp
 
+// What the host needs of a dictionary with new values.
+struct Renewed {
+  ConstantSegment hot[most_hot_segments];
+  int             parted; // rows that share a pattern do not share their values any more: nothing is new
+};
+
 // All slices of one kind, with their dictionary and exceptions.
 struct Section {
   int                          depth = 1; // times block_slices slices are a block's
@@ -24,6 +30,8 @@ struct Section {
   Array<Segment>               segments;          // of offset patterns
   Array<ConstantSegment>       constant_segments; // of row patterns
   std::vector<ConstantSegment> hot_segments; // the first of constant_segments, those of the most frequent patterns, on the host
+  int                          first_segments = 0; // of the most frequent pattern
+  Array<Renewed>               renewed;            // for refills of constant slices, with `parted` 0; empty before the first
   Array<Exception>             exceptions;
   Array<std::int64_t>          value_begin;      // of each explicit slice's values
   Array<std::int64_t>          exception_values; // where each exception's first value is; its next is slice_rows further on
@@ -67,6 +75,9 @@ void multiply(Executor &executor, DeviceMatrix &matrix, const Product &product);
 
 // Copies the first constant segments to the host.
 void read_hot_segments(Executor &executor, Section &section);
+
+// Takes the values that the host has of the most frequent pattern to the columns, if there are any.
+void renew_columns(Section &section);
 
 // Writes the values of the explicit slices and of the remainder, and nothing else.
 void fill_values(Executor &executor, DeviceMatrix &matrix, const double *values);

@@ -11,18 +11,39 @@ namespace tcbound::compact {
 namespace {
 
 // Sorts slices by tile, and within a tile by plane and line.
-__global__ void number_tiles(const std::int32_t *listed, std::int64_t count, const Cut cut, const Grid grid, int depth,
+struct Tiling {
+  std::int64_t line, plane;   // rows; plane 0: none
+  std::int64_t lines, planes; // of a tile
+  std::int64_t most_line, most_part, most_in_tile;
+  int          line_bits, part_bits, in_tile_bits, bits;
+
+  Tiling(const Grid &grid, std::int64_t rows, int depth) : line(grid.line), plane(grid.plane) {
+    planes = plane ? depth : 1;
+    lines = plane ? block_slices : block_slices * depth;
+    most_line = (plane ? plane : rows) / line / lines + 1;
+    most_part = line / slice_rows;
+    most_in_tile = planes * lines - 1;
+    line_bits = bits_of(most_line);
+    part_bits = bits_of(most_part);
+    in_tile_bits = bits_of(most_in_tile);
+    bits = line_bits + part_bits + in_tile_bits + (plane ? bits_of((rows + slice_rows) / plane / planes) : 0);
+  }
+
+  __device__ std::uint64_t key(std::int64_t row) const {
+    const std::int64_t at_plane = plane ? row / plane : 0, in_plane = plane ? row % plane : row;
+    const std::int64_t at_line = in_plane / line, part = in_plane % line / slice_rows;
+    std::int64_t       key = at_plane / planes;
+    key = key << line_bits | min(at_line / lines, most_line);
+    key = key << part_bits | min(part, most_part);
+    return static_cast<std::uint64_t>(key) << in_tile_bits |
+           static_cast<std::uint64_t>(min(at_plane % planes * lines + at_line % lines, most_in_tile));
+  }
+};
+
+__global__ void number_tiles(const std::int32_t *listed, std::int64_t count, const Cut cut, const Tiling tiling,
                              std::uint64_t *keys) {
   const std::int64_t s = global_index<block>();
-  if (s >= count) return;
-  const std::int64_t middle = cut.first_row(listed[s]) + slice_rows / 2;
-  const std::int64_t plane = grid.plane ? middle / grid.plane : 0, in_plane = grid.plane ? middle % grid.plane : middle;
-  const std::int64_t line = in_plane / grid.line, part = in_plane % grid.line / slice_rows;
-  const std::int64_t planes = grid.plane ? depth : 1, lines = grid.plane ? block_slices : block_slices * depth;
-  std::int64_t       key = plane / planes;
-  key = key << 20 | min(line / lines, (std::int64_t(1) << 20) - 1);
-  key = key << 16 | min(part, (std::int64_t(1) << 16) - 1);
-  keys[s] = static_cast<std::uint64_t>(key) << 10 | static_cast<std::uint64_t>(plane % planes * lines + line % lines);
+  if (s < count) keys[s] = tiling.key(cut.first_row(listed[s]) + slice_rows / 2);
 }
 
 // The exceptions of listed slice s are those from begin[s] to begin[s + 1] of its section.
@@ -35,42 +56,50 @@ __global__ void count_exceptions(const std::int32_t *listed, std::int64_t count,
   begin[s] = exceptions;
 }
 
-// What is sorted to number the patterns: first the slices' hashes, then the exceptions'.
+// What is sorted to number the patterns: first the slices' hashes, then the exceptions'. So many bits of a hash tell patterns apart;
+// should they not, rows with a pattern go to the remainder.
+constexpr int hash_bits_for(std::int64_t keys) { return keys < std::int64_t(1) << 20 ? 32 : 40; }
+
+__device__ inline std::uint64_t key_of(std::uint64_t hash, int bits) {
+  return hash ? max(hash >> (64 - bits), std::uint64_t(1)) : 0;
+}
+
 struct Keys {
   std::uint64_t *hash;
   std::int32_t  *row; // that the key stands for
-  std::int64_t  *number;
+  std::uint32_t *number;
 };
 
 __global__ void list_keys(const std::int32_t *listed, std::int64_t count, const Cut cut, const std::uint64_t *slice_hash,
                           const std::uint64_t *rows_with, const std::uint64_t *row_hash, const std::int64_t *begin,
-                          Slice *slices, Keys keys) {
+                          int hash_bits, Slice *slices, Keys keys) {
   const std::int64_t s = global_index<block>();
   if (s >= count) return;
   const std::int64_t  first = cut.first_row(listed[s]);
   const std::uint64_t have = rows_with[listed[s]];
   slices[s] = {static_cast<std::int32_t>(first), -1, have};
-  keys.hash[s] = slice_hash[listed[s]];
+  keys.hash[s] = key_of(slice_hash[listed[s]], hash_bits);
   keys.row[s] = static_cast<std::int32_t>(first + __ffsll(static_cast<long long>(have)) - 1);
-  keys.number[s] = s;
+  keys.number[s] = static_cast<std::uint32_t>(s);
   std::int64_t at = count + begin[s];
   for (std::uint64_t rest = cut.present(listed[s]) & ~have; rest; rest &= rest - 1, ++at) {
     const std::int64_t row = first + __ffsll(static_cast<long long>(rest)) - 1;
-    keys.hash[at] = row_hash[row];
+    keys.hash[at] = key_of(row_hash[row], hash_bits);
     keys.row[at] = static_cast<std::int32_t>(row);
-    keys.number[at] = at;
+    keys.number[at] = static_cast<std::uint32_t>(at);
   }
 }
 
 // Runs of equal sorted keys are patterns; a run that has a slice's key is kept, and others by the rule. weight: about the rows
-// that have the pattern of a run that is kept, else 0. Within a run the numbers ascend, so that slices come first.
-__global__ void choose_patterns(const std::int64_t *run_begin, const std::int64_t *run_length, const std::int64_t *sorted,
-                                const std::uint64_t *unique, std::int64_t runs, std::int64_t slices, std::int64_t *weight,
-                                std::int32_t *run, std::int64_t *kept) {
-  const std::int64_t u = global_index<block>();
-  if (u > runs) return;
+// that have the pattern of a run that is kept, else 0. Within a run the numbers ascend, so that slices come first. There are at most
+// `most` runs; what is not one is not kept.
+__global__ void choose_patterns(const std::int64_t *run_begin, const std::int64_t *run_length, const std::uint32_t *sorted,
+                                const std::uint64_t *unique, const std::int64_t *run_count, std::int64_t most,
+                                std::int64_t slices, std::int64_t *weight, std::int32_t *run, std::int64_t *kept) {
+  const std::int64_t u = global_index<block>(), runs = *run_count;
+  if (u > most) return;
   kept[u] = 0;
-  if (u == runs) return;
+  if (u >= runs) return;
   std::int64_t low = 0, high = run_length[u]; // how many of the run are slices
   while (low < high) {
     const std::int64_t middle = low + (high - low) / 2;
@@ -91,7 +120,7 @@ __global__ void rank_patterns(const std::int32_t *run, std::int64_t runs, std::i
 }
 
 __global__ void number_keys(const std::int64_t *run_begin, const std::int32_t *number, std::int64_t runs,
-                            const std::int64_t *sorted, std::int64_t keys, const std::int32_t *key_row,
+                            const std::uint32_t *sorted, std::int64_t keys, const std::int32_t *key_row,
                             std::int32_t *pattern_of_key, Pattern *patterns) {
   const std::int64_t i = global_index<block>();
   if (i >= keys) return;
@@ -120,26 +149,67 @@ __device__ bool same_pattern(const Rows<Offset> &a, std::int64_t row, std::int64
   return __all_sync(0xffffffffU, same);
 }
 
-// The entries of `main` that a row has, one bit each, if it has no others; `partial` says whether that is so. By a warp.
+// A row's columns, counted from the row, and values, of which each lane has two.
+struct RowPair {
+  std::int32_t column[2];
+  std::int64_t value[2];
+};
+
 template <class Offset>
-__device__ std::uint64_t find_entries(const Rows<Offset> &a, std::int64_t row, std::int64_t main, bool compare_values,
-                                      bool &partial) {
-  const std::int64_t begin = a.offsets[row], length = a.offsets[row + 1] - begin, there = a.offsets[main];
-  const std::int64_t entries = a.offsets[main + 1] - there, lane = threadIdx.x % 32;
-  const auto         shift = static_cast<std::int32_t>(row - main);
+__device__ RowPair load_pair(const Rows<Offset> &a, std::int64_t row, std::int64_t begin, std::int64_t length, bool values) {
+  RowPair pair = {};
+  for (int h = 0; h < 2; ++h) {
+    const std::int64_t k = threadIdx.x % 32 + 32 * h;
+    if (k >= length) continue;
+    pair.column[h] = a.columns[begin + k] - static_cast<std::int32_t>(row);
+    if (values) pair.value[h] = __double_as_longlong(a.values[begin + k]);
+  }
+  return pair;
+}
+
+// The entries of `main` that a row has, one bit each, if it has no others; `partial` says whether that is so. By a warp, which has
+// main's `entries` entries in `main`.
+template <class Offset>
+__device__ std::uint64_t find_entries(const Rows<Offset> &a, std::int64_t row, const RowPair &main, std::int64_t entries,
+                                      bool compare_values, bool &partial) {
+  const std::int64_t begin = a.offsets[row], length = a.offsets[row + 1] - begin, lane = threadIdx.x % 32;
   std::uint64_t      found = 0;
   partial = entries <= longest_masked && length <= entries;
-  for (std::int64_t k = 0; partial && k < length; ++k) {
-    const std::int32_t column = a.columns[begin + k] - shift;
-    const auto         same = [&](std::int64_t j) {
-      return j < entries && a.columns[there + j] == column &&
-             (!compare_values || __double_as_longlong(a.values[there + j]) == __double_as_longlong(a.values[begin + k]));
+  if (!partial) return 0;
+  const RowPair mine = load_pair(a, row, begin, length, compare_values);
+  for (int k = 0; partial && k < length; ++k) {
+    const std::int32_t column = __shfl_sync(0xffffffffU, k < 32 ? mine.column[0] : mine.column[1], k % 32);
+    const std::int64_t value = __shfl_sync(0xffffffffU, k < 32 ? mine.value[0] : mine.value[1], k % 32);
+    const auto         same = [&](int h) {
+      return lane + 32 * h < entries && main.column[h] == column && (!compare_values || main.value[h] == value);
     };
-    const std::uint64_t low = __ballot_sync(0xffffffffU, same(lane)), high = __ballot_sync(0xffffffffU, same(lane + 32));
+    const std::uint64_t low = __ballot_sync(0xffffffffU, same(0)), high = __ballot_sync(0xffffffffU, same(1));
     partial = (low | high) != 0;
     found |= low | high << 32;
   }
   return found;
+}
+
+// Which of the rows of a slice are not what another row is. By a warp, `lanes` threads a row.
+template <class Offset>
+__device__ std::uint64_t other_rows(const Rows<Offset> &a, const Slice &slice, std::int64_t wanted, int lanes,
+                                    bool compare_values) {
+  const std::int64_t there = a.offsets[wanted], entries = a.offsets[wanted + 1] - there;
+  const int          lane = static_cast<int>(threadIdx.x % 32);
+  std::uint64_t      others = 0;
+#pragma unroll 2
+  for (int r = lane / lanes; r < slice_rows; r += 32 / lanes) {
+    if (!(slice.rows >> r & 1)) continue;
+    const std::int64_t row = slice.first_row + r, begin = a.offsets[row], length = a.offsets[row + 1] - begin;
+    const auto         shift = static_cast<std::int32_t>(row - wanted);
+    bool               same = length == entries;
+    for (std::int64_t k = lane % lanes; same && k < length; k += lanes)
+      same = a.columns[begin + k] - shift == a.columns[there + k] &&
+             (!compare_values || __double_as_longlong(a.values[begin + k]) == __double_as_longlong(a.values[there + k]));
+    if (!same) others |= std::uint64_t(1) << r;
+  }
+  const std::uint64_t low = __reduce_or_sync(0xffffffffU, static_cast<unsigned>(others));
+  return low | static_cast<std::uint64_t>(__reduce_or_sync(0xffffffffU, static_cast<unsigned>(others >> 32))) << 32;
 }
 
 // What a row that does not have its slice's pattern can be.
@@ -153,39 +223,41 @@ struct Odd {
 template <class Offset>
 __global__ void __launch_bounds__(block)
   verify(const Rows<Offset> a, std::int64_t count, const std::int64_t *begin, const std::int32_t *pattern_of_key,
-         const std::int32_t *key_row, const Pattern *patterns, bool constant, Slice *slices, Odd *odd,
+         const std::int32_t *key_row, const Pattern *patterns, bool constant, int lanes, Slice *slices, Odd *odd,
          std::uint8_t *in_remainder) {
   const std::int64_t s = blockIdx.x * static_cast<std::int64_t>(block_warps) + threadIdx.x / 32;
-  const bool         first_lane = threadIdx.x % 32 == 0;
+  const int          lane = static_cast<int>(threadIdx.x % 32);
   if (s >= count) return;
-  Slice              slice = slices[s];
-  std::uint64_t      have = slice.rows;
-  const std::int32_t main = patterns[pattern_of_key[s]].representative;
-  for (std::uint64_t rest = slice.rows; rest; rest &= rest - 1) {
-    const int r = __ffsll(static_cast<long long>(rest)) - 1;
-    if (same_pattern(a, slice.first_row + r, main, constant)) continue;
-    have &= ~(std::uint64_t(1) << r);
-    if (first_lane) in_remainder[slice.first_row + r] = 1;
+  Slice               slice = slices[s];
+  const std::int32_t  main = patterns[pattern_of_key[s]].representative;
+  const std::uint64_t others = other_rows(a, slice, main, lanes, constant);
+  for (int r = lane; r < slice_rows; r += 32)
+    if (others >> r & 1) in_remainder[slice.first_row + r] = 1;
+  if (begin[s] < begin[s + 1]) {
+    const std::int64_t there = a.offsets[main], entries = a.offsets[main + 1] - there;
+    const RowPair      pair = load_pair(a, main, there, entries, constant);
+    for (std::int64_t e = begin[s]; e < begin[s + 1]; ++e) {
+      const std::int32_t  pattern = pattern_of_key[count + e], row = key_row[count + e];
+      bool                partial = false;
+      const std::uint64_t found = find_entries(a, row, pair, entries, constant, partial);
+      const bool exception = !partial && pattern >= 0 && same_pattern(a, row, patterns[pattern].representative, constant);
+      if (lane == 0) odd[e] = {found, partial, exception};
+    }
   }
-  for (std::int64_t e = begin[s]; e < begin[s + 1]; ++e) {
-    const std::int32_t  pattern = pattern_of_key[count + e], row = key_row[count + e];
-    bool                partial = false;
-    const std::uint64_t entries = find_entries(a, row, main, constant, partial);
-    const bool exception = !partial && pattern >= 0 && same_pattern(a, row, patterns[pattern].representative, constant);
-    if (first_lane) odd[e] = {entries, partial, exception};
-  }
-  if (!first_lane) return;
+  if (lane != 0) return;
   slice.pattern = pattern_of_key[s];
-  slice.rows = have;
+  slice.rows &= ~others;
   slices[s] = slice;
 }
 
-// Gathers the partial rows of each slice by mask; kept[e] becomes 1 for an exception. What finds no place goes to the remainder.
+// Gathers the partial rows of each slice by mask; kept[e] becomes 1 for an exception, else 0, and so does the last, which is none.
+// What finds no place goes to the remainder.
 __global__ void sort_odd_rows(std::int64_t count, const std::int64_t *begin, const Odd *odd, const std::int32_t *odd_row,
                               Slice *slices, Partial *partials, std::int32_t *partial_count, std::int64_t *kept,
                               std::uint8_t *in_remainder) {
   const std::int64_t s = global_index<block>();
   if (s > count) return;
+  if (s == count) kept[begin[count]] = 0;
   int found = 0;
   for (std::int64_t e = s < count ? begin[s] : 0, end = s < count ? begin[s + 1] : 0; e < end; ++e) {
     const std::uint64_t bit = std::uint64_t(1) << (odd_row[e] - slices[s].first_row);
@@ -203,25 +275,18 @@ __global__ void sort_odd_rows(std::int64_t count, const std::int64_t *begin, con
   if (found > 0) slices[s].pattern |= Slice::has_partials;
 }
 
-__global__ void mark_outside(std::int64_t count, const Pattern *patterns, std::int64_t columns, Slice *slices) {
+// Takes partial rows to their places, and marks slices whose pattern reaches outside.
+__global__ void finish_slices(std::int64_t count, const Pattern *patterns, std::int64_t columns, const Partial *from,
+                              const std::int32_t *partial_begin, Slice *slices, Partial *to) {
   const std::int64_t s = global_index<block>();
   if (s >= count) return;
-  const Pattern      pattern = patterns[slices[s].pattern & ~Slice::flags];
+  const std::int32_t number = slices[s].pattern;
+  const Pattern      pattern = patterns[number & ~Slice::flags];
   const std::int64_t first = slices[s].first_row, last = first + slice_rows - 1;
   if (pattern.entries > 0 && (first + pattern.low < 0 || last + pattern.high >= columns))
-    slices[s].pattern |= Slice::reaches_outside;
-}
-
-__global__ void place_partials(std::int64_t count, const Partial *from, const std::int32_t *partial_begin, Partial *to) {
-  const std::int64_t s = global_index<block>();
-  if (s >= count) return;
+    slices[s].pattern = number | Slice::reaches_outside;
   for (std::int32_t i = partial_begin[s]; i < partial_begin[s + 1]; ++i)
     to[i] = from[s * most_partials + (i - partial_begin[s])];
-}
-
-__global__ void mark_remainder(const Kind *kind, const Cut cut, std::uint8_t *in_remainder) {
-  const std::int64_t row = global_index<block>();
-  if (row < cut.rows && kind[cut.slice_of(row)] == remainder_kind) in_remainder[row] = 1;
 }
 
 // place[e]: of exception e among those kept.

@@ -71,18 +71,14 @@ void fill_rows(Executor &executor, const DeviceMatrix &matrix, const double *val
   });
 }
 
-// False if a value is not exact in 32 bits. The first rows tell so of most matrices that have one.
-bool fill_narrow(Executor &executor, DeviceMatrix &matrix, const double *values) {
-  const std::int64_t rows = matrix.remainder.rows;
-  Array<int>         inexact(executor, 1);
-  int                any = 0;
+// Of the first `rows` rows. False if a value is not exact in 32 bits.
+bool fill_narrow(Executor &executor, DeviceMatrix &matrix, const double *values, std::int64_t rows) {
+  Array<int> inexact(executor, 1);
+  int        any = 0;
   TCBOUND_CUDA(cudaMemsetAsync(inexact.data(), 0, sizeof(int), stream_of(executor)));
-  for (const std::int64_t count : {std::min<std::int64_t>(rows, 1024), rows}) {
-    fill_rows(executor, matrix, values, count, matrix.narrow_values.data(), inexact.data());
-    executor.copy(&any, MemorySpace::host, inexact.data(), MemorySpace::cuda, sizeof any);
-    if (any) return false;
-  }
-  return true;
+  fill_rows(executor, matrix, values, rows, matrix.narrow_values.data(), inexact.data());
+  executor.copy(&any, MemorySpace::host, inexact.data(), MemorySpace::cuda, sizeof any);
+  return !any;
 }
 
 // Calls f with the remainder's values as const float * or const double *.
@@ -95,13 +91,17 @@ template <class F> void with_values(const DeviceMatrix &matrix, F &&f) {
 
 } // namespace
 
-// Values have 32 bits until one is not exact in them; then all have 64 for good.
+// Values have 32 bits until one is not exact in them; then all have 64 for good. The first rows tell so of most matrices that have one.
 void fill_remainder(Executor &executor, DeviceMatrix &matrix, const double *values) {
   csr::DeviceArrays &remainder = matrix.remainder;
   if (remainder.nonzeros == 0) return;
   if (remainder.values.size() == 0) {
-    if (matrix.narrow_values.size() == 0) matrix.narrow_values = Array<float>(executor, remainder.nonzeros);
-    if (fill_narrow(executor, matrix, values)) return;
+    bool narrow = true;
+    if (matrix.narrow_values.size() == 0) {
+      matrix.narrow_values = Array<float>(executor, remainder.nonzeros);
+      narrow = fill_narrow(executor, matrix, values, std::min<std::int64_t>(remainder.rows, 1024));
+    }
+    if (narrow && fill_narrow(executor, matrix, values, remainder.rows)) return;
     matrix.census.bytes -= matrix.narrow_values.bytes();
     matrix.narrow_values = Array<float>();
     remainder.values = Array<double>(executor, remainder.nonzeros);

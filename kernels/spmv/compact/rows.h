@@ -8,11 +8,11 @@
 
 namespace tcbound::compact {
 
-template <class Offset> struct Rows {
-  const Offset       *offsets;
-  const std::int32_t *columns;
-  const double       *values;
-  std::int64_t        count;
+template <class Offset, class Column = std::int32_t> struct Rows {
+  const Offset *offsets;
+  const Column *columns;
+  const double *values;
+  std::int64_t  count;
 };
 
 template <class Offset> Rows<Offset> rows_of(const csr::DeviceArrays &a, const Offset *offsets) {
@@ -25,20 +25,36 @@ template <int block> __device__ std::int64_t global_index() {
 
 constexpr std::int64_t warp_entries = 1024; // that a warp of for_entries handles
 
+// The last of the rows from `row` to `last` that begins at or before entry k.
+template <class Offset>
+__device__ std::int64_t row_of_entry(const Offset *begin, std::int64_t row, std::int64_t last, std::int64_t k) {
+  while (row < last) {
+    const std::int64_t middle = row + (last - row + 1) / 2;
+    if (begin[middle] <= k)
+      row = middle;
+    else
+      last = middle - 1;
+  }
+  return row;
+}
+
 // Calls f(row, entry) for all entries of a CSR matrix, each warp for a stretch of them, so that a long row is shared by many.
 template <int block, class Offset, class F> __device__ void for_entries(const Offset *begin, std::int64_t rows, F &&f) {
-  std::int64_t       at = global_index<block>() / 32 * warp_entries;
+  const std::int64_t at = global_index<block>() / 32 * warp_entries;
   const std::int64_t end = min(at + warp_entries, static_cast<std::int64_t>(begin[rows]));
-  std::int64_t       row = 0, high = rows; // the last row that begins at or before `at`
-  while (at < end && high - row > 1) {
-    const std::int64_t middle = row + (high - row) / 2;
-    (begin[middle] <= at ? row : high) = middle;
-  }
-  for (; at < end; ++row) {
-    const std::int64_t row_end = min(end, static_cast<std::int64_t>(begin[row + 1]));
-    for (std::int64_t k = at + threadIdx.x % 32; k < row_end; k += 32) f(row, k);
-    at = max(at, row_end);
-  }
+  if (at >= end) return;
+  const int          lane = static_cast<int>(threadIdx.x % 32);
+  const std::int64_t found = row_of_entry(begin, std::int64_t(0), rows - 1, lane == 0 ? at : end - 1);
+  const std::int64_t first = __shfl_sync(0xffffffffU, found, 0), last = __shfl_sync(0xffffffffU, found, 1);
+#pragma unroll 4
+  for (std::int64_t k = at + lane; k < end; k += 32) f(row_of_entry(begin, first, last, k), k);
+}
+
+// Threads, a power of two, for each row of a matrix: about half its entries on average, so that most have two.
+inline int lanes_of_row(std::int64_t rows, std::int64_t nonzeros) {
+  int lanes = 2;
+  while (lanes < 32 && 4 * lanes * rows <= 2 * nonzeros) lanes *= 2;
+  return lanes;
 }
 
 } // namespace tcbound::compact

@@ -24,8 +24,8 @@ struct Hashes {
 };
 
 // By `lanes` neighbouring threads, in all of which the result is right.
-template <class Offset>
-__device__ Hashes hash_row(const Rows<Offset> &a, std::int64_t row, int lane, int lanes, bool hash_values) {
+template <class Offset, class Column>
+__device__ Hashes hash_row(const Rows<Offset, Column> &a, std::int64_t row, int lane, int lanes, bool hash_values) {
   const bool          in = row >= 0 && row < a.count;
   const std::int64_t  begin = in ? a.offsets[row] : 0;
   const std::int64_t  length = in ? a.offsets[row + 1] - begin : 0;
@@ -33,7 +33,7 @@ __device__ Hashes hash_row(const Rows<Offset> &a, std::int64_t row, int lane, in
   const std::uint64_t step = 0x9e3779b97f4a7c15U;
   std::uint64_t       offsets = 0, values = 0;
   for (std::int64_t k = lane; patterned && k < length; k += lanes) {
-    const auto offset = static_cast<std::uint32_t>(a.columns[begin + k] - static_cast<std::int32_t>(row));
+    const auto offset = static_cast<std::uint32_t>(a.columns[begin + k] - static_cast<Column>(row));
     const auto place = static_cast<std::uint64_t>(k + 1) * step;
     offsets += mix(place ^ offset);
     if (hash_values) values += mix(place + static_cast<std::uint64_t>(__double_as_longlong(a.values[begin + k])));
@@ -70,11 +70,11 @@ __device__ Vote vote(std::uint64_t lower, std::uint64_t upper) {
   return __popcll(b.rows) > __popcll(a.rows) ? b : a;
 }
 
-// One warp a slice.
+// One warp a slice; every row is in one.
 template <class Offset>
 __global__ void __launch_bounds__(block)
   classify(const Rows<Offset> a, std::int64_t slices, const Cut cut, int lanes, bool allow_constant, std::uint64_t *slice_hash,
-           std::uint64_t *slice_rows_with, Kind *slice_kind, std::uint64_t *row_hash) {
+           std::uint64_t *slice_rows_with, Kind *slice_kind, std::uint64_t *row_hash, std::uint8_t *in_remainder) {
   __shared__ Hashes  shared[block_warps][slice_rows];
   const std::int64_t slice = blockIdx.x * static_cast<std::int64_t>(block_warps) + threadIdx.x / 32;
   const int          lane = static_cast<int>(threadIdx.x % 32);
@@ -97,8 +97,35 @@ __global__ void __launch_bounds__(block)
     slice_rows_with[slice] = main.rows;
     slice_kind[slice] = kind;
   }
-  for (int r = lane; r < slice_rows && kind != remainder_kind; r += 32)
-    if ((present & ~main.rows) >> r & 1) row_hash[first + r] = kind == constant_kind ? hashes[r].values : hashes[r].offsets;
+  for (int r = lane; r < slice_rows; r += 32) {
+    if (!(present >> r & 1)) continue;
+    in_remainder[first + r] = kind == remainder_kind;
+    if (kind != remainder_kind && !(main.rows >> r & 1))
+      row_hash[first + r] = kind == constant_kind ? hashes[r].values : hashes[r].offsets;
+  }
+}
+
+// Slices of each kind, and rows in them that do not have their slice's pattern.
+struct Tally {
+  std::int64_t slices[3], exceptions[3];
+};
+
+__device__ inline void add(std::int64_t *to, std::int64_t value) { // by a warp
+  for (int distance = 16; distance > 0; distance /= 2) value += __shfl_xor_sync(0xffffffffU, value, distance);
+  if (threadIdx.x % 32 == 0 && value > 0)
+    atomicAdd(reinterpret_cast<unsigned long long *>(to), static_cast<unsigned long long>(value));
+}
+
+__global__ void __launch_bounds__(block)
+  tally_slices(const Kind *kinds, const std::uint64_t *rows_with, std::int64_t slices, const Cut cut, Tally *tally) {
+  const std::int64_t slice = global_index<block>();
+  const bool         in = slice < slices;
+  const int          exceptions = in ? __popcll(cut.present(slice) & ~rows_with[slice]) : 0;
+  for (const Kind kind : {constant_kind, explicit_kind}) {
+    const bool has = in && kinds[slice] == kind;
+    add(tally->slices + kind, has);
+    add(tally->exceptions + kind, has ? exceptions : 0);
+  }
 }
 
 } // namespace

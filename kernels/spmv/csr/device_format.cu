@@ -129,6 +129,30 @@ template <class To> Array<To> copy_offsets(Executor &executor, const CsrView &vi
   return zero;
 }
 
+DeviceArrays to_device(Executor &executor, const CsrView &view, bool wide, bool borrow) {
+  DeviceArrays a;
+  validate(view);
+  a.rows = view.rows;
+  a.columns_count = view.columns_count;
+  a.nonzeros = view.nonzeros;
+  a.wide = wide;
+  if (wide)
+    a.wide_offsets = copy_offsets<std::int64_t>(executor, view);
+  else
+    a.narrow_offsets = copy_offsets<std::int32_t>(executor, view);
+  if (borrow && view.columns.bytes == sizeof(std::int32_t))
+    a.columns = Array<std::int32_t>::borrow(static_cast<const std::int32_t *>(view.columns.data), view.nonzeros);
+  else
+    a.columns = copy_indices<std::int32_t>(executor, view.columns, view.space, view.nonzeros);
+  if (borrow) {
+    a.values = Array<double>::borrow(view.values, view.nonzeros);
+  } else {
+    a.values = Array<double>(executor, view.nonzeros);
+    executor.copy(a.values.data(), MemorySpace::cuda, view.values, view.space, static_cast<std::size_t>(a.values.bytes()));
+  }
+  return a;
+}
+
 // Sorts the positions of the entries by column, stably, so that within a column the rows stay in order.
 template <class T>
 void sort_by_column(Executor &executor, const DeviceArrays &a, Array<std::int32_t> &sorted, Array<T> &positions) {
@@ -146,7 +170,6 @@ void sort_by_column(Executor &executor, const DeviceArrays &a, Array<std::int32_
   sort(nullptr);
   Array<char> temporary(executor, static_cast<std::int64_t>(std::max<std::size_t>(needed, 1)));
   sort(temporary.data());
-  executor.synchronize(); // the temporary arrays are freed on return
 }
 
 template <class T>
@@ -165,7 +188,6 @@ void transpose_entries(Executor &executor, const DeviceArrays &a, const T *offse
     find_rows<<<grid_for(a.nonzeros), block, 0, stream>>>(offsets, a.rows, positions.data(), to.columns.data(), a.nonzeros);
     TCBOUND_LAUNCHED();
   }
-  executor.synchronize(); // `sorted` is freed on return
 }
 
 } // namespace
@@ -183,20 +205,11 @@ std::string check_device(const Device &device, const CsrView &view) {
 }
 
 DeviceArrays copy_to_device(Executor &executor, const CsrView &view, bool wide) {
-  DeviceArrays a;
-  validate(view);
-  a.rows = view.rows;
-  a.columns_count = view.columns_count;
-  a.nonzeros = view.nonzeros;
-  a.wide = wide;
-  if (wide)
-    a.wide_offsets = copy_offsets<std::int64_t>(executor, view);
-  else
-    a.narrow_offsets = copy_offsets<std::int32_t>(executor, view);
-  a.columns = copy_indices<std::int32_t>(executor, view.columns, view.space, view.nonzeros);
-  a.values = Array<double>(executor, view.nonzeros);
-  executor.copy(a.values.data(), MemorySpace::cuda, view.values, view.space, static_cast<std::size_t>(a.values.bytes()));
-  return a;
+  return to_device(executor, view, wide, false);
+}
+
+DeviceArrays bring_to_device(Executor &executor, const CsrView &view, bool wide) {
+  return to_device(executor, view, wide, view.space == MemorySpace::cuda);
 }
 
 DeviceArrays Transposition::transpose(Executor &executor, const DeviceArrays &a) {
@@ -212,7 +225,7 @@ DeviceArrays Transposition::transpose(Executor &executor, const DeviceArrays &a)
     transpose_entries(executor, a, a.narrow_offsets.data(), to, to.narrow_offsets, narrow_positions_);
   to.values = Array<double>(executor, a.nonzeros);
   gather(executor, a.values.data(), to.values.data());
-  executor.synchronize(); // `a` may be freed next, and the executor may be on another stream when the transpose is used
+  executor.synchronize(); // the executor may be on another stream when the transpose is used
   return to;
 }
 

@@ -39,6 +39,10 @@ std::string check_device(const Device &device, const CsrView &view);
 // A copy in device memory, with 64-bit offsets if `wide`.
 DeviceArrays copy_to_device(Executor &executor, const CsrView &view, bool wide);
 
+// The same for building another format from it: columns and values that are in device memory already, as they have to be, are
+// borrowed from the view.
+DeviceArrays bring_to_device(Executor &executor, const CsrView &view, bool wide);
+
 // Makes the transpose of a matrix and takes the matrix's later values to it.
 class Transposition {
 public:

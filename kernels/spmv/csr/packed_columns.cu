@@ -94,7 +94,7 @@ PackedColumns pack_columns(Executor &executor, const DeviceArrays &a, const Chun
   Algorithms          algorithms(executor);
   const cudaStream_t  stream = algorithms.stream();
   Array<std::int64_t> begin(executor, cut.chunks + 1);
-  Array<int>          longest_own(executor, 1);
+  Array<std::int32_t> longest_own(executor, 1);
   to.chunks = Array<PackedChunk>(executor, cut.chunks);
   TCBOUND_CUDA(cudaMemsetAsync(longest_own.data(), 0, sizeof(int), stream));
   with_offsets(a, [&](const auto *offsets) {
@@ -103,8 +103,9 @@ PackedColumns pack_columns(Executor &executor, const DeviceArrays &a, const Chun
     TCBOUND_LAUNCHED();
   });
   algorithms.exclusive_sum(begin.data(), begin.data(), cut.chunks + 1);
-  to.stored = Array<std::uint8_t>(executor, algorithms.read(begin.data() + cut.chunks));
-  to.longest_own = algorithms.read(longest_own.data());
+  const auto [bytes, longest] = algorithms.read_all(begin.data() + cut.chunks, longest_own.data());
+  to.stored = Array<std::uint8_t>(executor, bytes);
+  to.longest_own = static_cast<int>(longest);
   if (to.stored.size() > 0) // what pads the parts
     TCBOUND_CUDA(cudaMemsetAsync(to.stored.data(), 0, static_cast<std::size_t>(to.stored.bytes()), stream));
   with_offsets(a, [&](const auto *offsets) {
@@ -112,7 +113,6 @@ PackedColumns pack_columns(Executor &executor, const DeviceArrays &a, const Chun
                                                                     begin.data(), to.chunks.data(), to.stored.data());
     TCBOUND_LAUNCHED();
   });
-  executor.synchronize(); // the arrays that only packing needs are freed on return
   return to;
 }
 

@@ -16,10 +16,11 @@ void PackedProduct::prepare(Executor &executor, DeviceArrays &a, const CudaCoreC
   config_ = config;
   table_ = cut_into_chunks(executor, a, config);
   columns_ = pack_columns(executor, a, table_);
+  a.columns = Array<std::int32_t>();
+  if (a.rows == 0) return; // the first request for a kernel takes milliseconds: it is loaded
   const std::size_t shared = shared_bytes(config, table_, view_of(columns_));
   allow_shared_bytes<PackedColumnsView, double>(executor, a.wide, shared);
   allow_shared_bytes<PackedColumnsView, float>(executor, a.wide, shared);
-  a.columns = Array<std::int32_t>();
 }
 
 void PackedProduct::multiply(Executor &executor, const DeviceArrays &a, const Product &product, const std::int32_t *rows,
