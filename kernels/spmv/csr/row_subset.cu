@@ -88,7 +88,6 @@ DeviceArrays take_rows(Executor &executor, const DeviceArrays &a, const Array<st
       to.narrow_offsets = std::move(begin);
   });
   refill_rows(executor, to, rows, a, a.values.data());
-  executor.synchronize(); // the scratch memory is freed on return
   return to;
 }
 

@@ -136,10 +136,17 @@ public:
     matrix_.csr = std::move(csr);
   }
 
-  DeviceMatrix build(const BuildChoices &choices) {
-    csr::DeviceArrays &a = matrix_.csr;
+  Table choose(const BuildChoices &choices) {
+    const csr::DeviceArrays &a = matrix_.csr;
+    Table                    table;
     if (a.rows == a.columns_count && a.rows > 0)
-      csr::with_offsets(a, [&](const auto *offsets) { matrix_.table = choose_table(a.rows, look(offsets), choices); });
+      csr::with_offsets(a, [&](const auto *offsets) { table = choose_table(a.rows, look(offsets), choices); });
+    return table;
+  }
+
+  DeviceMatrix build(bool borrowed, const BuildChoices &choices) {
+    csr::DeviceArrays &a = matrix_.csr;
+    matrix_.table = choose(choices);
     if (!all_remainder(matrix_.table)) {
       matrix_.nodes = a.rows / matrix_.table.node;
       matrix_.stride = (matrix_.nodes + 31) / 32 * 32;
@@ -153,14 +160,18 @@ public:
       if (2 * matrix_.remainder.rows > a.rows) give_up();
     }
     if (all_remainder(matrix_.table)) {
+      if (borrowed) {
+        a.columns = copy_of(a.columns);
+        a.values = copy_of(a.values);
+      }
       matrix_.remainder = std::move(a);
       take_sizes(matrix_.remainder);
     }
-    executor_.synchronize(); // before the arrays that only building needs go
     a.columns = Array<std::int32_t>();
     a.values = Array<double>();
     if (matrix_.remainder.rows > 0) matrix_.remainder_product.prepare(executor_, matrix_.remainder, csr::CudaCoreConfig{});
     take_census();
+    executor_.synchronize(); // the executor may be on another stream when the matrix is used
     return std::move(matrix_);
   }
 
@@ -168,6 +179,12 @@ private:
   template <class Offset> RowsView<Offset> rows_of(const Offset *offsets) const {
     return {offsets, matrix_.csr.columns.data(), matrix_.csr.values.data(), matrix_.csr.rows,
             staged_entries(matrix_.csr.rows, matrix_.csr.nonzeros)};
+  }
+
+  template <class T> Array<T> copy_of(const Array<T> &from) {
+    Array<T> to(executor_, from.size());
+    executor_.copy(to.data(), MemorySpace::cuda, from.data(), MemorySpace::cuda, static_cast<std::size_t>(from.bytes()));
+    return to;
   }
 
   // a's sizes, for products and work, whatever became of its arrays.
@@ -246,12 +263,10 @@ private:
                                                         parted.data());
       });
       launch([&](unsigned grid) { add_marks<<<grid, row_block, shared, stream_>>>(irregular, parted.data(), rows); });
-      executor_.synchronize(); // `parted` is freed here
     }
     if (table.mirrored)
       launch([&](unsigned grid) { adopt<<<grid, row_block, shared, stream_>>>(a, table, stride, planes, irregular); });
     take_remainder();
-    executor_.synchronize(); // the temporary arrays are freed on return
   }
 
   // A thread for each row.
@@ -274,7 +289,6 @@ private:
     executor_.copy(matrix_.remainder_rows.data(), MemorySpace::cuda, listed.data(), MemorySpace::cuda,
                    static_cast<std::size_t>(matrix_.remainder_rows.bytes()));
     matrix_.remainder = csr::take_rows(executor_, a, matrix_.remainder_rows);
-    executor_.synchronize(); // `listed` is freed on return
   }
 
   void guess_directions() {
@@ -307,7 +321,6 @@ private:
 
   // Too many rows found no place.
   void give_up() {
-    executor_.synchronize();
     matrix_.table = Table();
     matrix_.values = Array<std::uint8_t>();
     matrix_.census.value_bytes = 8;
@@ -340,8 +353,10 @@ private:
 
 } // namespace
 
-DeviceMatrix build(Executor &executor, csr::DeviceArrays csr, const BuildChoices &choices) {
-  return Builder(executor, std::move(csr)).build(choices);
+DeviceMatrix build(Executor &executor, csr::DeviceArrays csr, bool borrowed, const BuildChoices &choices) {
+  return Builder(executor, std::move(csr)).build(borrowed, choices);
 }
+
+bool suits(Executor &executor, csr::DeviceArrays csr) { return !all_remainder(Builder(executor, std::move(csr)).choose({})); }
 
 } // namespace tcbound::diagonals

@@ -221,8 +221,8 @@ bool is_symmetric(const DeviceMatrix &matrix) {
 class CudaCoreFormat final : public Format {
 public:
   CudaCoreFormat(Executor &executor, const CsrView &view, const CudaCoreConfig &config)
-    : config_(config),
-      plain_(diagonals::build(executor, csr::copy_to_device(executor, view, csr::needs_wide_offsets(view)), config.build)) {}
+    : config_(config), plain_(diagonals::build(executor, csr::bring_to_device(executor, view, csr::needs_wide_offsets(view)),
+                                               view.space == MemorySpace::cuda, config.build)) {}
 
   const char *name() const override { return "diagonals"; }
 
@@ -230,7 +230,7 @@ public:
     if (!transpose || have_transpose_ || is_symmetric(plain_)) return;
     // In two steps, so that the recovered CSR is freed before building takes its memory.
     csr::DeviceArrays csr = transposition_.transpose(executor, recover(executor, plain_));
-    transposed_ = diagonals::build(executor, std::move(csr), config_.build);
+    transposed_ = diagonals::build(executor, std::move(csr), false, config_.build);
     have_transpose_ = true;
   }
 
@@ -246,9 +246,8 @@ public:
       Array<double> gathered(executor, plain_.csr.nonzeros);
       transposition_.gather(executor, values, gathered.data());
       refill(executor, transposed_, gathered.data());
-      executor.synchronize();
     }
-    executor.synchronize(); // the arrays here are freed on return
+    executor.synchronize(); // the values may change, and the executor may be on another stream when the matrix is used
   }
 
   void diagonal(Executor &executor, double *d) override { diagonals::diagonal(executor, plain_, d); }
@@ -300,10 +299,9 @@ private:
     csr::DeviceArrays csr = recover(executor, matrix);
     executor.copy(csr.values.data(), MemorySpace::cuda, values, MemorySpace::cuda,
                   static_cast<std::size_t>(csr.values.bytes()));
-    executor.synchronize();  // what still reads the matrix
     matrix = DeviceMatrix(); // memory may not do for both; should it not do for the new one either, none is left
     (refilled == Refilled::not_stored ? config_.build.allow_narrow : config_.build.allow_mirrored) = false;
-    matrix = diagonals::build(executor, std::move(csr), config_.build);
+    matrix = diagonals::build(executor, std::move(csr), false, config_.build);
   }
 
   CudaCoreConfig     config_;
@@ -362,6 +360,10 @@ public:
 
   Work predict(const Problem &problem, bool transpose, bool accumulate) const override {
     return diagonals::least_work(problem.csr, transpose, accumulate);
+  }
+
+  bool suits(Executor &executor, const Problem &problem) const override {
+    return diagonals::suits(executor, csr::bring_to_device(executor, problem.csr, csr::needs_wide_offsets(problem.csr)));
   }
 
   std::unique_ptr<Format> build(Executor &executor, const Problem &problem) const override {
