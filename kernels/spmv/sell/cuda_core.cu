@@ -69,7 +69,7 @@ class CudaCoreFormat final : public Format {
 public:
   CudaCoreFormat(Executor &executor, const CsrView &view, const CudaCoreConfig &config)
     : config_(config),
-      plain_(sell::build(executor, csr::copy_to_device(executor, view, csr::needs_wide_offsets(view)), config)) {}
+      plain_(sell::build(executor, csr::bring_to_device(executor, view, csr::needs_wide_offsets(view)), config)) {}
 
   const char *name() const override { return "sell"; }
 
@@ -88,14 +88,13 @@ public:
       executor.copy(copied.data(), MemorySpace::cuda, values, MemorySpace::host, static_cast<std::size_t>(copied.bytes()));
       values = copied.data();
     }
-    sell::refill(executor, plain_, values, config_.narrow_values);
+    sell::refill(executor, plain_, values);
     if (have_transpose_) {
       Array<double> gathered(executor, plain_.csr.nonzeros);
       transposition_.gather(executor, values, gathered.data());
-      sell::refill(executor, transposed_, gathered.data(), config_.narrow_values);
-      executor.synchronize();
+      sell::refill(executor, transposed_, gathered.data());
     }
-    executor.synchronize(); // the arrays here are freed on return
+    executor.synchronize(); // the values may change, and the executor may be on another stream when the matrix is used
   }
 
   void diagonal(Executor &executor, double *d) override { sell::diagonal(executor, plain_, d); }

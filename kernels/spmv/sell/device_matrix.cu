@@ -1,7 +1,8 @@
 // What is done with a matrix of format sell in device memory besides building and multiplying: new values, the CSR again, its
 // diagonal.
-#include <algorithm>
+#include <type_traits>
 
+#include "../csr/row_tile.h"
 #include "cuda/error.h"
 #include "slice_view.h"
 
@@ -18,22 +19,73 @@ __device__ std::int64_t warp_number() { return (blockIdx.x * static_cast<std::in
 
 __device__ int lane_number() { return static_cast<int>(threadIdx.x % 32); }
 
+// Two values of neighbouring steps.
+template <class Value> struct alignas(2 * sizeof(Value)) Pair { Value first, second; };
+
+// Takes values to a slice, as they are stored, and remembers whether one is not the same bits once it is a double again.
+template <class Value> class Writer {
+public:
+  __device__ Writer(Value *slice, int steps) : slice_(slice), steps_(steps) {}
+
+  // Of a step, or of an even step and the next.
+  __device__ void put(int step, double value) { slice_[place_of(step, lane_number(), steps_)] = convert(value); }
+  __device__ void put(int step, double first, double second) {
+    *reinterpret_cast<Pair<Value> *>(slice_ + place_of(step, lane_number(), steps_)) = {convert(first), convert(second)};
+  }
+  __device__ bool exact() const { return exact_; }
+
+private:
+  __device__ Value convert(double value) {
+    const auto stored = static_cast<Value>(value);
+    exact_ = exact_ && __double_as_longlong(static_cast<double>(stored)) == __double_as_longlong(value);
+    return stored;
+  }
+
+  Value *slice_;
+  int    steps_;
+  bool   exact_ = true;
+};
+
+// The values of slice i, which is no part.
+template <class Offset, class Value>
+__device__ void fill_rows(const SliceView &view, const Offset *offsets, const double *from, std::int32_t i, const Slice &slice,
+                          csr::RowTile &tile, Writer<Value> &writer) {
+  const std::int32_t row = row_at_place(view, slice, i, lane_number(), load_place(view, slice, i, lane_number()));
+  const std::int64_t begin = row < 0 ? 0 : offsets[row];
+  const int          length = row < 0 ? 0 : static_cast<int>(offsets[row + 1] - begin);
+  for (int first = 0; first < slice.steps; first += csr::RowTile::width) {
+    if (view.step_entries)
+      tile.load(begin, length - first, [&](std::int64_t at, int k) { return from[at + view.step_entries[at + first + k]]; });
+    else
+      tile.load(begin + first, length - first, [&](std::int64_t at, int k) { return from[at + k]; });
+#pragma unroll
+    for (int k = 0; k < csr::RowTile::width; k += 2) {
+      const int    step = first + k;
+      const double even = k < length - first ? tile(k) : 0.0, odd = k + 1 < length - first ? tile(k + 1) : 0.0;
+      if (step + 1 < slice.steps)
+        writer.put(step, even, odd);
+      else if (step < slice.steps)
+        writer.put(step, even);
+    }
+  }
+}
+
 // One warp a slice, as in the kernels below. *inexact becomes 1 if a value is not the same bits once it is a double again.
 template <class Offset, class Value>
 __global__ void __launch_bounds__(block)
   fill_values(const SliceView view, const Offset *offsets, const double *from, std::int64_t count, Value *to, int *inexact) {
-  const std::int64_t i = warp_number();
+  __shared__ csr::RowTile tiles[block / 32];
+  const std::int64_t      i = warp_number();
   if (i >= count) return;
-  Value *at = to + static_cast<std::int64_t>(view.slices[i].values) * slice_rows;
-  bool   exact = true;
-  for_entries(view, offsets, static_cast<std::int32_t>(i), lane_number(),
-              [&](std::int32_t, int, std::int64_t place, std::int64_t entry) {
-                const double value = entry < 0 ? 0.0 : from[entry];
-                const auto   stored = static_cast<Value>(value);
-                exact = exact && __double_as_longlong(static_cast<double>(stored)) == __double_as_longlong(value);
-                at[place] = stored;
-              });
-  if (sizeof(Value) < sizeof(double) && !exact) *inexact = 1;
+  const Slice   slice = view.slices[i];
+  Writer<Value> writer(to + static_cast<std::int64_t>(slice.values) * slice_rows, slice.steps);
+  if (i < view.part_count)
+    for_entries(
+      view, offsets, static_cast<std::int32_t>(i), lane_number(),
+      [&](std::int32_t, int step, std::int64_t, std::int64_t entry) { writer.put(step, entry < 0 ? 0.0 : from[entry]); });
+  else
+    fill_rows(view, offsets, from, static_cast<std::int32_t>(i), slice, tiles[threadIdx.x / 32], writer);
+  if (sizeof(Value) < sizeof(double) && !writer.exact()) *inexact = 1;
 }
 
 template <class Offset, class Value>
@@ -65,29 +117,6 @@ __global__ void __launch_bounds__(block)
               });
 }
 
-// *bytes becomes at least what each value takes if nothing of it is to be lost.
-__global__ void __launch_bounds__(block) find_width(const double *values, std::int64_t count, int *bytes) {
-  const std::int64_t k = blockIdx.x * static_cast<std::int64_t>(block) + threadIdx.x;
-  if (k >= count) return;
-  const auto same = [&](auto stored) {
-    return __double_as_longlong(static_cast<double>(stored)) == __double_as_longlong(values[k]);
-  };
-  if (same(Bfloat16(values[k]))) return;
-  atomicMax(bytes, same(static_cast<float>(values[k])) ? 4 : 8);
-}
-
-// What the first values tell of it: most matrices that have a wide one have it there.
-int least_width(Executor &executor, const double *values, std::int64_t count) {
-  const auto looked_at = static_cast<unsigned>(std::min<std::int64_t>(count, 1 << 14));
-  int        bytes = 2;
-  Array<int> found(executor, 1);
-  executor.copy(found.data(), MemorySpace::cuda, &bytes, MemorySpace::host, sizeof bytes);
-  find_width<<<(looked_at + block - 1) / block, block, 0, stream_of(executor)>>>(values, looked_at, found.data());
-  TCBOUND_LAUNCHED();
-  executor.copy(&bytes, MemorySpace::host, found.data(), MemorySpace::cuda, sizeof bytes);
-  return bytes;
-}
-
 // *inexact, of a type that doubles may not fit, becomes 1 if one does not.
 template <class Value> void fill(Executor &executor, DeviceMatrix &matrix, const double *values, int *inexact) {
   const std::int64_t slices = matrix.slices.size();
@@ -100,36 +129,42 @@ template <class Value> void fill(Executor &executor, DeviceMatrix &matrix, const
 
 // Values of that narrow type; false if one is not exact in it.
 template <class Value> bool fill_exactly(Executor &executor, DeviceMatrix &matrix, const double *values) {
-  Array<int> inexact(executor, 1);
-  int        any = 0;
-  TCBOUND_CUDA(cudaMemsetAsync(inexact.data(), 0, sizeof(int), stream_of(executor)));
-  fill<Value>(executor, matrix, values, inexact.data());
-  executor.copy(&any, MemorySpace::host, inexact.data(), MemorySpace::cuda, sizeof any);
+  int any = 0;
+  if (matrix.inexact.size() == 0) {
+    matrix.inexact = Array<int>(executor, 1);
+    TCBOUND_CUDA(cudaMemsetAsync(matrix.inexact.data(), 0, sizeof(int), stream_of(executor)));
+  }
+  fill<Value>(executor, matrix, values, matrix.inexact.data());
+  executor.copy(&any, MemorySpace::host, matrix.inexact.data(), MemorySpace::cuda, sizeof any);
+  if (any) matrix.inexact = Array<int>();
   return !any;
 }
 
 } // namespace
 
-// Values have as few bits as the first ones need; when one is not exact in them, all get more, for good.
-void refill(Executor &executor, DeviceMatrix &matrix, const double *values, bool allow_narrow) {
+// Values have as many bits as before; when one is not exact in them, all get more, for good.
+void refill(Executor &executor, DeviceMatrix &matrix, const double *values) {
   Census &census = matrix.census;
   if (matrix.entries() == 0) return;
-  const int before = matrix.values.size() > 0 ? census.value_bytes : 2; // at least so wide they stay
-  int       bytes = 8;
-  if (allow_narrow && before < 8) bytes = std::max(before, least_width(executor, values, matrix.csr.nonzeros));
-  for (bool filled = false; !filled; bytes *= 2) {
-    if (matrix.values.size() != bytes * matrix.entries()) {
+  for (bool filled = false; !filled;) {
+    if (matrix.values.size() != census.value_bytes * matrix.entries()) {
       census.bytes -= matrix.values.bytes();
       matrix.values = Array<std::uint8_t>();
-      matrix.values = Array<std::uint8_t>(executor, bytes * matrix.entries());
+      matrix.values = Array<std::uint8_t>(executor, census.value_bytes * matrix.entries());
       census.bytes += matrix.values.bytes();
-      census.value_bytes = bytes;
     }
-    filled = bytes == 8;
-    if (filled)
+    switch (census.value_bytes) {
+    case 2:
+      filled = fill_exactly<Bfloat16>(executor, matrix, values);
+      break;
+    case 4:
+      filled = fill_exactly<float>(executor, matrix, values);
+      break;
+    default:
       fill<double>(executor, matrix, values, nullptr);
-    else
-      filled = bytes == 2 ? fill_exactly<Bfloat16>(executor, matrix, values) : fill_exactly<float>(executor, matrix, values);
+      filled = true;
+    }
+    if (!filled) census.value_bytes *= 2;
   }
 }
 

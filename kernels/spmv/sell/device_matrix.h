@@ -17,6 +17,7 @@ struct DeviceMatrix {
   Array<std::uint16_t> places;
   Array<std::uint8_t>  columns;
   Array<std::uint8_t>  values;   // census.value_bytes each: of bfloat16, float or double, as narrow as all are exact in
+  Array<int>           inexact;  // 0; 1 once a new value is not exact in so many; only of narrow values
   Array<double>        sums;     // of parts
   Array<std::uint32_t> arrivals; // of sums, for each long row; 0 between products
   // Of a renumbered matrix: the row of each lane, -1: none, in place of `places`; what number its column i has without; which entry
@@ -29,7 +30,8 @@ struct DeviceMatrix {
   std::int64_t entries() const { return census.entries(); }
   std::int64_t bytes() const {
     return csr.bytes() + slices.bytes() + parts.bytes() + places.bytes() + rows.bytes() + column_order.bytes() +
-           step_entries.bytes() + renumbered_x.bytes() + columns.bytes() + values.bytes() + sums.bytes() + arrivals.bytes();
+           step_entries.bytes() + renumbered_x.bytes() + columns.bytes() + values.bytes() + inexact.bytes() + sums.bytes() +
+           arrivals.bytes();
   }
 };
 
@@ -37,7 +39,7 @@ struct DeviceMatrix {
 DeviceMatrix build(Executor &executor, csr::DeviceArrays csr, const CudaCoreConfig &config);
 
 // New values in the order of the CSR, in device memory.
-void refill(Executor &executor, DeviceMatrix &matrix, const double *values, bool allow_narrow);
+void refill(Executor &executor, DeviceMatrix &matrix, const double *values);
 
 // The CSR, bit for bit.
 csr::DeviceArrays recover(Executor &executor, const DeviceMatrix &matrix);

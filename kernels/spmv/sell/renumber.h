@@ -4,11 +4,20 @@
 
 namespace tcbound::sell {
 
-// The rows of a square matrix in an order in which neighbours in its graph are near each other; empty where the graph does not lend
-// itself to that. Only a proposal: whether it helps must be measured.
-Array<std::int32_t> renumber(Executor &executor, const csr::DeviceArrays &a);
+// Entries of a row that are sorted by the new numbers of their columns.
+constexpr std::int32_t most_sorted = 64;
 
-// to[order[i]] = i.
-Array<std::int32_t> inverse(Executor &executor, const Array<std::int32_t> &order);
+// A square matrix with new numbers of its rows and columns.
+struct Renumbered {
+  Array<std::int32_t> order;   // which row comes at a place; empty: there are no new numbers
+  Array<std::int32_t> numbers; // the new ones of rows and columns
+  csr::DeviceArrays   matrix;  // without values, and without the columns of rows that are cut into parts
+  Array<std::uint16_t>
+    step_entries; // which entry of a row comes at each step; at the places of the row's entries without new numbers
+};
+
+// Finds numbers by which neighbours in the matrix's graph are near each other; none where the graph does not lend itself to that.
+// Only a proposal: whether it helps must be measured. longest: entries of a row that is not cut.
+Renumbered renumber(Executor &executor, const csr::DeviceArrays &a, std::int32_t longest);
 
 } // namespace tcbound::sell
