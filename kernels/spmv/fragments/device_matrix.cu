@@ -88,9 +88,9 @@ __global__ void place_groups(const std::int32_t *begin, std::int64_t nodes, std:
 
 constexpr int most_alike = most_siblings * most_node;
 
-// Of the rows that are not the first of 2, 3, ... most_alike, how many have other columns than the row before; and the longest row.
+// Of the rows that are not the first of 2, 3, ... most_alike, whether any has other columns than the row before; and the longest row.
 struct NodeCounts {
-  unsigned long long odd[most_alike + 1];
+  int                odd[most_alike + 1];
   unsigned long long longest;
 };
 
@@ -106,7 +106,7 @@ __global__ void __launch_bounds__(block)
   same = __all_sync(all_lanes, same);
   if (lane_number() != 0) return;
   for (int alike = 2; alike <= most_alike; ++alike)
-    if (!same && row % alike != 0) atomicAdd(&counts->odd[alike], 1ULL);
+    if (!same && row % alike != 0 && !counts->odd[alike]) counts->odd[alike] = 1;
   if (static_cast<unsigned long long>(size) > counts->longest)
     atomicMax(&counts->longest, static_cast<unsigned long long>(size));
 }
@@ -114,6 +114,7 @@ __global__ void __launch_bounds__(block)
 struct DeviceCounts {
   unsigned long long groups[3][max_step_count + 1];
   unsigned long long wide_groups, listed_nodes;
+  std::int64_t       units; // of data
 };
 
 // One warp a group: its record but for `at`, and its size in units.
@@ -121,7 +122,7 @@ template <class Offset>
 __global__ void __launch_bounds__(block)
   measure_groups(const Offset *offsets, const std::int32_t *columns, const std::int32_t *sorted_nodes,
                  const std::int32_t *begin, const std::int32_t *first_node, std::int64_t long_rows, std::int64_t group_count,
-                 Sorting sorting, bool always_wide, Group *groups, std::int64_t *sizes, DeviceCounts *counts) {
+                 Sorting sorting, bool always_wide, Group *groups, std::int64_t *sizes) {
   const std::int64_t g = thread_number() / warp_lanes;
   if (g > group_count) return;
   if (g == group_count) {
@@ -165,9 +166,29 @@ __global__ void __launch_bounds__(block)
   group.row = in_order ? static_cast<std::int32_t>(row) : p;
   groups[g] = group;
   sizes[g] = bytes_of(group) / unit;
-  atomicAdd(&counts->groups[group.row_class < 2 ? group.row_class : 2][group.steps], 1ULL);
-  if (group.wide) atomicAdd(&counts->wide_groups, 1ULL);
-  if (!in_order) atomicAdd(&counts->listed_nodes, static_cast<unsigned long long>(nodes));
+}
+
+// First each block for itself: many groups are alike.
+__global__ void __launch_bounds__(block) count_kinds(const Group *groups, std::int64_t count, DeviceCounts *counts) {
+  constexpr int       kinds = 3 * (max_step_count + 1);
+  __shared__ unsigned of_kind[kinds];
+  unsigned            wide = 0, listed = 0;
+  for (int i = static_cast<int>(threadIdx.x); i < kinds; i += block) of_kind[i] = 0;
+  __syncthreads();
+  for (std::int64_t g = thread_number(); g < count; g += gridDim.x * static_cast<std::int64_t>(block)) {
+    const Group group = groups[g];
+    atomicAdd(of_kind + (group.row_class < 2 ? group.row_class : 2) * (max_step_count + 1) + group.steps, 1U);
+    wide += group.wide;
+    if (!group.in_order) listed += group.rows == 0 ? 1 : group.rows / node_of(group); // a part's row is listed
+  }
+  __syncthreads();
+  for (int i = static_cast<int>(threadIdx.x); i < kinds; i += block)
+    if (of_kind[i] > 0) atomicAdd(&counts->groups[0][0] + i, static_cast<unsigned long long>(of_kind[i]));
+  wide = __reduce_add_sync(all_lanes, wide);
+  listed = __reduce_add_sync(all_lanes, listed);
+  if (lane_number() != 0) return;
+  if (wide > 0) atomicAdd(&counts->wide_groups, static_cast<unsigned long long>(wide));
+  if (listed > 0) atomicAdd(&counts->listed_nodes, static_cast<unsigned long long>(listed));
 }
 
 // One warp a group.
@@ -260,24 +281,27 @@ Sharing find_sharing(Algorithms &algorithms, Executor &executor, const DeviceMat
   return sharing;
 }
 
-// Sorted nodes and where the groups of each begin.
-void sort_nodes(Algorithms &algorithms, Executor &executor, DeviceMatrix &m, const Sorting &sorting, std::int64_t nodes,
-                Array<std::int32_t> &begin) {
+// Sorted nodes and where the groups of each begin; returns how many groups there are.
+std::int64_t sort_nodes(Algorithms &algorithms, Executor &executor, DeviceMatrix &m, const Sorting &sorting, std::int64_t nodes,
+                        Array<std::int32_t> &begin) {
   Array<std::uint32_t> keys(executor, nodes), sorted_keys(executor, nodes);
   Array<std::int32_t>  numbers(executor, nodes);
   Array<std::int64_t>  long_rows(executor, 1);
+  const int            bits = length_bits + bits_of((nodes - 1) / sorting.window + 1);
   m.sorted_nodes = Array<std::int32_t>(executor, nodes);
   TCBOUND_CUDA(cudaMemsetAsync(long_rows.data(), 0, sizeof(std::int64_t), algorithms.stream()));
   csr::with_offsets(m.offsets, [&](const auto *offsets) {
     make_keys<<<grid_for(nodes), block, 0, algorithms.stream()>>>(offsets, nodes, sorting, keys.data(), numbers.data());
     TCBOUND_LAUNCHED();
-    algorithms.sort_pairs(keys.data(), sorted_keys.data(), numbers.data(), m.sorted_nodes.data(), nodes);
+    algorithms.sort_pairs(keys.data(), sorted_keys.data(), numbers.data(), m.sorted_nodes.data(), nodes, bits);
     count_groups<<<grid_for(nodes + 1), block, 0, algorithms.stream()>>>(offsets, m.sorted_nodes.data(), sorted_keys.data(),
                                                                          nodes, sorting, begin.data(), long_rows.data());
     TCBOUND_LAUNCHED();
   });
   algorithms.exclusive_sum(begin.data(), begin.data(), nodes + 1);
-  m.counts.long_rows = algorithms.read(long_rows.data());
+  const auto [found, groups] = algorithms.read_all(long_rows.data(), begin.data() + nodes);
+  m.counts.long_rows = found;
+  return groups;
 }
 
 void take_counts(const DeviceCounts &from, Counts &to) {
@@ -288,12 +312,12 @@ void take_counts(const DeviceCounts &from, Counts &to) {
 }
 
 // Puts the nodes into groups; `begin` and `at` then tell the first group of each sorted node and where each group's data starts.
-void arrange(Algorithms &algorithms, Executor &executor, DeviceMatrix &m, const std::int32_t *columns, const Sorting &sorting,
-             bool wide, Array<std::int32_t> &begin, Array<std::int64_t> &at) {
+// Returns the units of all data.
+std::int64_t arrange(Algorithms &algorithms, Executor &executor, DeviceMatrix &m, const std::int32_t *columns,
+                     const Sorting &sorting, bool wide, Array<std::int32_t> &begin, Array<std::int64_t> &at) {
   const std::int64_t nodes = m.rows / m.node;
   begin = Array<std::int32_t>(executor, nodes + 1);
-  sort_nodes(algorithms, executor, m, sorting, nodes, begin);
-  const std::int64_t  group_count = algorithms.read(begin.data() + nodes);
+  const std::int64_t  group_count = sort_nodes(algorithms, executor, m, sorting, nodes, begin);
   Array<std::int32_t> first_node(executor, group_count + 1);
   Array<DeviceCounts> device_counts(executor, 1);
   at = Array<std::int64_t>(executor, group_count + 1);
@@ -304,11 +328,19 @@ void arrange(Algorithms &algorithms, Executor &executor, DeviceMatrix &m, const 
   csr::with_offsets(m.offsets, [&](const auto *offsets) {
     measure_groups<<<grid_for((group_count + 1) * warp_lanes), block, 0, algorithms.stream()>>>(
       offsets, columns, m.sorted_nodes.data(), begin.data(), first_node.data(), m.counts.long_rows, group_count, sorting, wide,
-      m.groups.data(), at.data(), device_counts.data());
+      m.groups.data(), at.data());
     TCBOUND_LAUNCHED();
   });
+  const std::int64_t resident = 2048 * static_cast<std::int64_t>(executor.device().multiprocessors);
+  count_kinds<<<grid_for(std::min(group_count, resident)), block, 0, algorithms.stream()>>>(m.groups.data(), group_count,
+                                                                                            device_counts.data());
+  TCBOUND_LAUNCHED();
   algorithms.exclusive_sum(at.data(), at.data(), group_count + 1);
-  take_counts(algorithms.read(device_counts.data()), m.counts);
+  executor.copy(&device_counts.data()->units, MemorySpace::cuda, at.data() + group_count, MemorySpace::cuda,
+                sizeof(std::int64_t));
+  const DeviceCounts counts = algorithms.read(device_counts.data());
+  take_counts(counts, m.counts);
+  return counts.units;
 }
 
 } // namespace
@@ -338,15 +370,15 @@ DeviceMatrix::DeviceMatrix(Executor &executor, csr::DeviceArrays &a, const Confi
   Array<std::int64_t> at;
   const std::int64_t  window = std::max(config.window / node, nodes / most_windows + 1);
   Sorting             sorting{max_steps, node, (window + siblings - 1) / siblings * siblings};
-  arrange(algorithms, executor, *this, columns.data(), sorting, config.wide, begin, at);
+  std::int64_t        units = arrange(algorithms, executor, *this, columns.data(), sorting, config.wide, begin, at);
   // A window keeps together rows that read neighbouring parts of x. Where most read all over x, sorting them all fills groups
   // better, and rows of a kind come together.
   if (2 * counts.wide_groups > groups.size() && sorting.window < nodes && !config.wide) {
     sorting.window = nodes;
-    arrange(algorithms, executor, *this, columns.data(), sorting, config.wide, begin, at);
+    units = arrange(algorithms, executor, *this, columns.data(), sorting, config.wide, begin, at);
   }
   const std::int64_t group_count = groups.size();
-  data = Array<std::uint8_t>(executor, unit * algorithms.read(at.data() + group_count));
+  data = Array<std::uint8_t>(executor, unit * units);
   if (counts.long_rows > 0) {
     counts.long_parts = algorithms.read(begin.data() + counts.long_rows);
     long_begin = Array<std::int32_t>(executor, counts.long_rows + 1);
@@ -360,7 +392,7 @@ DeviceMatrix::DeviceMatrix(Executor &executor, csr::DeviceArrays &a, const Confi
     fill_groups<true><<<grid_for(group_count * warp_lanes), block, 0, stream>>>(view, at.data(), columns.data(), values.data());
     TCBOUND_LAUNCHED();
   });
-  executor.synchronize(); // the arrays that only building needs are freed on return
+  executor.synchronize(); // what was read may go, and the executor may be on another stream when the matrix is used
 }
 
 void DeviceMatrix::refill(Executor &executor, const double *values) {

@@ -41,7 +41,7 @@ std::int64_t issued_flops_of_columns(const DeviceMatrix &m, MmaShape mma, std::i
 
 FragmentFormat::FragmentFormat(Executor &executor, const CsrView &view, MmaShape mma, const Config &config)
   : mma_(mma), config_(config) {
-  csr::DeviceArrays a = csr::copy_to_device(executor, view, csr::needs_wide_offsets(view));
+  csr::DeviceArrays a = csr::bring_to_device(executor, view, csr::needs_wide_offsets(view));
   plain_ = DeviceMatrix(executor, a, config_);
 }
 
@@ -64,7 +64,6 @@ void FragmentFormat::refill(Executor &executor, const double *values, MemorySpac
     Array<double> in_order(executor, plain_.nonzeros);
     transposition_.gather(executor, values, in_order.data());
     transposed_.refill(executor, in_order.data());
-    executor.synchronize(); // `in_order` is freed on return
   }
   executor.synchronize(); // the values may change, and the executor may be on another stream when the matrix is used
 }
