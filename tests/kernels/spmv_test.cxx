@@ -50,6 +50,25 @@ TEST_P(Spmv, IndexWidths) {
       }
 }
 
+// A format on a device may be built from arrays there, and then has nothing of them any more.
+TEST_P(Spmv, KeepsNothingOfTheMatrixThatItWasBuiltFrom) {
+  if (kernel().space() == MemorySpace::host) GTEST_SKIP() << "formats on a host borrow the matrix";
+  for (const Csr &a : {irregular(2000, 1500, 30), irregular(1700, 1700, 5), stencil(70, 9, 5, false, Coefficients::constant),
+                       stencil(70, 9, 5, false, Coefficients::variable)}) {
+    Stored                 stored(a, 4, 4);
+    const Problem          problem = stored.on(executor());
+    const auto             format = build(problem);
+    const std::vector<int> poison(static_cast<std::size_t>(2 * a.nonzeros()), -1); // NaN, too
+    const auto             overwrite = [&](const void *array, std::int64_t bytes) {
+      executor().copy(const_cast<void *>(array), executor().space(), poison.data(), MemorySpace::host,
+                                  static_cast<std::size_t>(bytes));
+    };
+    overwrite(problem.csr.columns.data, 4 * a.nonzeros());
+    overwrite(problem.csr.values, 8 * a.nonzeros());
+    for (const bool transpose : {false, true}) expect_product(a, *format, {transpose, 1.0, 0.0, false, false});
+  }
+}
+
 // NaN and infinity come out where they go in and nowhere else.
 TEST_P(Spmv, NotFinite) {
   Csr a = irregular(1500, 1200, 12);

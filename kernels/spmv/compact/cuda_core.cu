@@ -120,7 +120,7 @@ class CudaCoreFormat final : public Format {
 public:
   CudaCoreFormat(Executor &executor, const CsrView &view, const BuildChoices &choices)
     : choices_(choices),
-      plain_(compact::build(executor, csr::copy_to_device(executor, view, csr::needs_wide_offsets(view)), choices)) {}
+      plain_(compact::build(executor, csr::bring_to_device(executor, view, csr::needs_wide_offsets(view)), choices)) {}
 
   const char *name() const override { return "compact"; }
 
@@ -145,7 +145,7 @@ public:
       transposition_.gather(executor, values, gathered.data());
       refill(executor, transposed_, gathered.data());
     }
-    executor.synchronize(); // the arrays here are freed on return
+    executor.synchronize(); // the values may change, and the executor may be on another stream when the matrix is used
   }
 
   void diagonal(Executor &executor, double *d) override { compact::diagonal(executor, plain_, d); }
@@ -181,7 +181,6 @@ private:
     csr::DeviceArrays csr = recover(executor, matrix);
     executor.copy(csr.values.data(), MemorySpace::cuda, values, MemorySpace::cuda,
                   static_cast<std::size_t>(csr.values.bytes()));
-    executor.synchronize();  // what still reads the matrix
     matrix = DeviceMatrix(); // memory may not do for both; should it not do for the new one either, none is left
     choices_.allow_constant = false;
     matrix = compact::build(executor, std::move(csr), choices_);
