@@ -16,7 +16,6 @@ namespace {
 // What is looked at first.
 struct Survey {
   std::int64_t long_rows;
-  std::int64_t filled_up;   // places in slices of the natural order that hold no entry
   int          value_bytes; // that each of the first values takes if nothing of it is to be lost
 };
 
@@ -33,27 +32,15 @@ template <class Offset>
 __global__ void __launch_bounds__(block)
   take_survey(const Rows<Offset> rows, const double *values, std::int64_t nonzeros, Survey *survey) {
   const std::int64_t step = gridDim.x * static_cast<std::int64_t>(block);
-  std::int64_t       long_rows = 0, filled_up = 0;
+  unsigned           long_rows = 0;
   int                bytes = 2;
-  for (std::int64_t row = global_index(); row < round_up_to(slice_rows, rows.count); row += step) { // a warp has a slice
-    const std::int64_t entries = row < rows.count ? rows.length(row) : 0;
-    const bool         is_long = entries > rows.longest;
-    const int          length = is_long ? 0 : static_cast<int>(entries);
-    long_rows += is_long;
-    filled_up += __reduce_max_sync(all_lanes, length) - length;
-  }
+  for (std::int64_t row = global_index(); row < rows.count; row += step) long_rows += rows.length(row) > rows.longest;
   for (std::int64_t k = global_index(); k < min(nonzeros, looked_at); k += step) bytes = max(bytes, bytes_of(values[k]));
+  long_rows = __reduce_add_sync(all_lanes, long_rows);
   bytes = __reduce_max_sync(all_lanes, bytes);
-  for (int distance = 16; distance > 0; distance /= 2) {
-    long_rows += __shfl_xor_sync(all_lanes, long_rows, distance);
-    filled_up += __shfl_xor_sync(all_lanes, filled_up, distance);
-  }
   if (lane_number() != 0) return;
-  const auto add = [](std::int64_t *to, std::int64_t number) {
-    if (number > 0) atomicAdd(reinterpret_cast<unsigned long long *>(to), static_cast<unsigned long long>(number));
-  };
-  add(&survey->long_rows, long_rows);
-  add(&survey->filled_up, filled_up);
+  if (long_rows > 0)
+    atomicAdd(reinterpret_cast<unsigned long long *>(&survey->long_rows), static_cast<unsigned long long>(long_rows));
   if (bytes > 2) atomicMax(&survey->value_bytes, bytes);
 }
 
@@ -206,7 +193,7 @@ public:
     if (csr.rows == 0) return std::move(matrix_);
     look_at_matrix();
     if (matrix_.census.long_rows > 0) list_parts();
-    take(make_plan(executor_, csr, nullptr, matrix_.parts.size(), fills_up_, config_));
+    take(make_plan(executor_, csr, nullptr, matrix_.parts.size(), config_));
     lay_out(nullptr);
     const Renumbered renumbered = try_new_numbers();
     store_columns(renumbered);
@@ -235,7 +222,6 @@ private:
       TCBOUND_LAUNCHED();
     });
     const Survey survey = algorithms_.read(device_survey.data());
-    fills_up_ = 100 * survey.filled_up > matrix_.csr.nonzeros;
     matrix_.census.long_rows = survey.long_rows;
     matrix_.census.value_bytes = config_.narrow_values ? std::max(survey.value_bytes, 2) : 8;
   }
@@ -340,7 +326,7 @@ private:
     if (!always && 2 * wide < matrix_.entries()) return {};
     Renumbered renumbered = renumber(executor_, a, config_.longest);
     if (renumbered.order.size() == 0) return {};
-    Plan         plan = make_plan(executor_, a, &renumbered, matrix_.parts.size(), true, config_);
+    Plan         plan = make_plan(executor_, a, &renumbered, matrix_.parts.size(), config_);
     Census       census = matrix_.census;
     std::int64_t column_bytes = column_bytes_;
     census.renumbered = true;
@@ -362,7 +348,6 @@ private:
   CudaCoreConfig config_;
   DeviceMatrix   matrix_;
   std::int64_t   column_bytes_ = 0; // of the matrix
-  bool           fills_up_ = false; // more than 1 % in the natural order
 };
 
 } // namespace

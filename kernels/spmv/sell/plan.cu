@@ -205,7 +205,7 @@ public:
     : executor_(executor), algorithms_(executor), rows_(rows), config_(config),
       slices_((rows.count + slice_rows - 1) / slice_rows), windows_((rows.count + window() - 1) / window()) {}
 
-  Plan plan(const Renumbered *renumbered, bool by_length, std::int64_t parts) {
+  Plan plan(const Renumbered *renumbered, std::int64_t parts) {
     Plan                      plan;
     Array<std::int32_t>       order[orders];
     Array<Slice>              measured[orders];
@@ -216,8 +216,7 @@ public:
     Candidates<std::uint32_t> costs_of = {};
     for (int o = 0; o < orders; ++o) {
       if (config_.order != Order::automatic && static_cast<int>(config_.order) != o + 1) continue;
-      // Renumbered rows have no patterns.
-      if (config_.order == Order::automatic && ((o == 1 && !by_length) || (o == 2 && renumbered))) continue;
+      if (renumbered && o == 2 && config_.order == Order::automatic) continue; // they have no patterns
       if (o > 0) order[o] = sorted(o == 2);
       measured[o] = Array<Slice>(executor_, slices_);
       costs[o] = Array<std::uint32_t>(executor_, slices_);
@@ -280,13 +279,13 @@ private:
 
 } // namespace
 
-Plan make_plan(Executor &executor, const csr::DeviceArrays &a, const Renumbered *renumbered, std::int64_t parts, bool by_length,
+Plan make_plan(Executor &executor, const csr::DeviceArrays &a, const Renumbered *renumbered, std::int64_t parts,
                const CudaCoreConfig &config) {
   const csr::DeviceArrays &cut = renumbered ? renumbered->matrix : a;
   return csr::with_offsets(cut, [&](const auto *offsets) {
     auto rows = rows_of(cut, offsets, config.longest);
     if (renumbered) rows.sorted = most_sorted;
-    return Planner(executor, rows, config).plan(renumbered, by_length, parts);
+    return Planner(executor, rows, config).plan(renumbered, parts);
   });
 }
 

@@ -15,8 +15,8 @@ struct Plan {
 };
 
 // Sorts the rows of each window in the ways that format.h names, measures the slices of each, and takes the best for each window.
-// renumbered: the matrix is cut by its new numbers. by_length: rows are also sorted by length alone, which pays where slices fill up.
-Plan make_plan(Executor &executor, const csr::DeviceArrays &a, const Renumbered *renumbered, std::int64_t parts, bool by_length,
+// renumbered: the matrix is cut by its new numbers.
+Plan make_plan(Executor &executor, const csr::DeviceArrays &a, const Renumbered *renumbered, std::int64_t parts,
                const CudaCoreConfig &config);
 
 } // namespace tcbound::sell

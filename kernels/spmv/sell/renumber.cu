@@ -5,6 +5,8 @@
 
 #include <cmath>
 
+#include <cooperative_groups.h>
+
 #include "cuda/algorithms.h"
 #include "cuda/error.h"
 
@@ -52,11 +54,9 @@ __device__ std::int32_t add_one(std::int32_t *to) {
   return __shfl_sync(here, first, leader) + __popc(here & ((1U << lane) - 1));
 }
 
-// The rows that a search has found stand in `list`, one level after the other. count[d]: places for rows of level d that are taken;
-// arrived[d]: how many blocks have no more of them, in the upper half, and how many rows these had found.
+// The rows that a search has found stand in `list`, one level after the other; count[d]: rows of level d.
 struct Found {
-  std::int32_t  *list, *count;
-  std::uint64_t *arrived;
+  std::int32_t *list, *count;
 };
 
 // What a block has found of a level, until it knows where in the list that goes: one place for all threads of the grid to count at
@@ -67,8 +67,7 @@ struct Queue {
 };
 
 // The rows of level d - 1, which are list[first] to list[first + size - 1], give level d to their neighbours that have none. In which
-// order the rows of a level are listed differs from run to run, the level of a row does not. queue.size is 0 before; it then is what the
-// block has found.
+// order the rows of a level are listed differs from run to run, the level of a row does not. queue.size is 0 before and after.
 template <class Offset>
 __device__ void expand(const Offset *offsets, const std::int32_t *columns, int lanes, int d, std::int32_t first,
                        std::int32_t size, std::int32_t *level, const Found &found, Queue &queue) {
@@ -93,30 +92,17 @@ __device__ void expand(const Offset *offsets, const std::int32_t *columns, int l
   if (threadIdx.x == 0 && queued > 0) queue.begin = atomicAdd(found.count + d, queued);
   __syncthreads();
   for (int i = static_cast<int>(threadIdx.x); i < queued; i += search_threads) to[queue.begin + i] = queue.rows[i];
+  if (threadIdx.x == 0) queue.size = 0;
 }
 
-// Waits until all blocks are there, which must run at once, and returns the sum of what they bring, all in one place of memory.
-__device__ std::int32_t meet(std::uint64_t *arrived, Queue &queue) {
-  __syncthreads(); // all of the block have written
-  if (threadIdx.x == 0) {
-    std::uint64_t now = 0;
-    __threadfence();
-    atomicAdd(reinterpret_cast<unsigned long long *>(arrived), 1ULL << 32 | static_cast<unsigned>(queue.size));
-    while (now >> 32 < gridDim.x) now = *const_cast<volatile std::uint64_t *>(arrived);
-    __threadfence();
-    queue.begin = static_cast<std::int32_t>(now); // its lower half
-    queue.size = 0;
-  }
-  __syncthreads();
-  return queue.begin;
-}
-
-// All levels of a search from list[0].
+// All levels of a search from list[0]. All threads of the grid are there at once and wait for each other after each level.
 template <class Offset>
 __global__ void __launch_bounds__(search_threads)
   search_levels(const Offset *offsets, const std::int32_t *columns, std::int32_t rows, int lanes, int most, int least,
                 std::int32_t *level, const Found found, State *state) {
-  __shared__ Queue queue;
+  const cooperative_groups::grid_group grid = cooperative_groups::this_grid();
+  __shared__ Queue                     queue;
+  __shared__ std::int32_t next;
   if (state->failed) return;
   if (threadIdx.x == 0) queue.size = 0;
   __syncthreads();
@@ -125,8 +111,11 @@ __global__ void __launch_bounds__(search_threads)
   bool         hopeless = false;
   while (size > 0 && !hopeless) {
     expand(offsets, columns, lanes, ++d, first, size, level, found, queue);
+    grid.sync();
+    if (threadIdx.x == 0) next = __ldcg(found.count + d);
+    __syncthreads();
     first += size;
-    size = meet(found.arrived + d, queue);
+    size = next;
     // The rows of a mesh are reached with the third power of the distance at the slowest start.
     hopeless = d >= most || (d == most / 4 && first + size < rows / 128);
   }
@@ -234,7 +223,7 @@ class Search {
 public:
   Search(Executor &executor, const csr::DeviceArrays &a)
     : executor_(executor), algorithms_(executor), a_(a), most_(static_cast<int>(most_levels(a.rows))), list_(executor, a.rows),
-      count_(executor, most_ + 1), arrived_(executor, most_ + 1), state_(executor, 1) {
+      count_(executor, most_ + 1), state_(executor, 1) {
     TCBOUND_CUDA(cudaMemsetAsync(state_.data(), 0, sizeof(State), stream()));
     csr::with_offsets(a_, [&](const auto *offsets) {
       find_start<<<resident_blocks(8), block, 0, stream()>>>(offsets, a.rows, a.nonzeros / a.rows, state_.data());
@@ -246,7 +235,6 @@ public:
   void run(std::int32_t *level) {
     TCBOUND_CUDA(cudaMemsetAsync(level, -1, sizeof(std::int32_t) * static_cast<std::size_t>(a_.rows), stream()));
     TCBOUND_CUDA(cudaMemsetAsync(count_.data(), 0, static_cast<std::size_t>(count_.bytes()), stream()));
-    TCBOUND_CUDA(cudaMemsetAsync(arrived_.data(), 0, static_cast<std::size_t>(arrived_.bytes()), stream()));
     start<<<1, 1, 0, stream()>>>(level, found(), state_.data());
     TCBOUND_LAUNCHED();
     csr::with_offsets(a_, [&](const auto *offsets) { search(offsets, level); });
@@ -272,7 +260,7 @@ public:
 
 private:
   cudaStream_t stream() const { return algorithms_.stream(); }
-  Found        found() { return {list_.data(), count_.data(), arrived_.data()}; }
+  Found        found() { return {list_.data(), count_.data()}; }
   unsigned     resident_blocks(int of_one) const { return static_cast<unsigned>(of_one * executor_.device().multiprocessors); }
 
   template <class Offset> void search(const Offset *offsets, std::int32_t *level) {
@@ -293,7 +281,6 @@ private:
   const csr::DeviceArrays &a_;
   int                      most_; // levels of a search
   Array<std::int32_t>      list_, count_;
-  Array<std::uint64_t>     arrived_;
   Array<State>             state_;
 };
 
