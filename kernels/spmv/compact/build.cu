@@ -196,7 +196,7 @@ private:
     });
     if (kind == explicit_kind)
       place_values(section, begin, place);
-    else
+    else if (!choices_.march || !find_march(executor_, algorithms_, grid_, a.count, matrix_.csr.columns_count, section))
       build_columns(executor_, algorithms_, grid_, cut_, listed.data(), choices_, section);
     executor_.synchronize(); // the temporary arrays are freed on return
   }
@@ -351,8 +351,7 @@ private:
     census.remainder_rows = matrix_.remainder.rows;
     census.remainder_nonzeros = matrix_.remainder.nonzeros;
     census.patterns = matrix_.constant.patterns.size() + matrix_.explicit_.patterns.size();
-    census.bytes = matrix_.constant.read_bytes() + matrix_.explicit_.read_bytes() + matrix_.remainder_rows.bytes() +
-                   matrix_.remainder.bytes() + matrix_.narrow_values.bytes() + matrix_.remainder_product.bytes();
+    matrix_.count_bytes();
   }
 
   Executor           &executor_;

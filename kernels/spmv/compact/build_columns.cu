@@ -129,17 +129,6 @@ __global__ void write_partials(const Partial *from, std::int64_t count, const Sl
   to[i] = partial;
 }
 
-// The offsets of the section's most frequent pattern.
-std::vector<std::int32_t> offsets_of_first(Algorithms &algorithms, const Section &section) {
-  std::vector<std::int32_t> offsets;
-  const Pattern             pattern = algorithms.read(section.patterns.data());
-  if (pattern.segments > static_cast<std::int32_t>(section.hot_segments.size())) return offsets;
-  for (int i = 0; i < pattern.segments; ++i)
-    for (int j = 0; j < section.hot_segments[static_cast<std::size_t>(i)].count; ++j)
-      offsets.push_back(section.hot_segments[static_cast<std::size_t>(i)].offset + j);
-  return offsets;
-}
-
 } // namespace
 
 void build_columns(Executor &executor, Algorithms &algorithms, const Grid &grid, const Cut &cut, const std::int32_t *listed,
