@@ -24,15 +24,22 @@ struct Points {
 };
 
 struct BoxOfCells {
-  std::int64_t n[3];
+  int n[3];
 
   // Which entries of the stencil a row has: those whose neighbours are in the box.
   __device__ std::uint32_t entries(const Points &points, std::int64_t row) const {
-    const std::int64_t at[3] = {row % n[0], row / n[0] % n[1], row / n[0] / n[1]};
-    std::uint32_t      found = 0;
+    const auto          r = static_cast<unsigned>(row); // fewer than 2^31
+    const unsigned      line = r / static_cast<unsigned>(n[0]), plane = line / static_cast<unsigned>(n[1]);
+    const int           at[3] = {static_cast<int>(r - line * static_cast<unsigned>(n[0])),
+                                 static_cast<int>(line - plane * static_cast<unsigned>(n[1])), static_cast<int>(plane)};
+    const std::uint32_t all = (1U << points.count) - 1;
+    bool                inner = true;
+    for (int d = 0; d < 3; ++d) inner = inner && (n[d] == 1 || (at[d] > 0 && at[d] < n[d] - 1));
+    if (inner) return all;
+    std::uint32_t found = 0;
     for (int q = 0; q < points.count; ++q) {
       bool inside = true;
-      for (int d = 0; d < 3; ++d) inside = inside && at[d] + points.step[q][d] >= 0 && at[d] + points.step[q][d] < n[d];
+      for (int d = 0; d < 3; ++d) inside = inside && unsigned(at[d] + points.step[q][d]) < unsigned(n[d]);
       found |= (inside ? 1U : 0U) << q;
     }
     return found;
@@ -145,7 +152,7 @@ void find_rows(Executor &executor, Algorithms &algorithms, Section &section) {
   const Points       points = points_of(section);
   const cudaStream_t stream = algorithms.stream();
   const std::int64_t slices = section.slices.size(), exceptions = section.exceptions.size(), all = m.n[0] * m.n[1] * m.n[2];
-  const BoxOfCells   box = {{m.n[0], m.n[1], m.n[2]}};
+  const BoxOfCells   box = {{static_cast<int>(m.n[0]), static_cast<int>(m.n[1]), static_cast<int>(m.n[2])}};
   std::vector<grid::MarchPoint> list;
   for (int q = 0; q < points.count; ++q)
     list.push_back({{points.step[q][0], points.step[q][1], points.step[q][2]}, points.value[q]});

@@ -1,8 +1,7 @@
 #pragma once
 
 // Constant rows that are those of a stencil on a box of cells, with exactly the neighbours that the box has: they are multiplied by
-// marching through the box (../../stencil/grid/march.h), which brings each x into shared memory once and looks at nothing that is
-// stored. No CUDA here.
+// the kernels that march through such boxes (../../stencil/grid/marcher.h), which look at nothing that is stored. No CUDA here.
 
 #include <cstdint>
 #include <memory>
