@@ -57,6 +57,11 @@ double materials(std::int64_t row, int direction) {
   return coefficient(direction) * (row % 96 > 40 ? 1.0 : 3.0) + (row % 997 == 5 ? 0.1 * static_cast<double>(row) : 0.0);
 }
 
+// A row of its own now and then.
+double few_odd(std::int64_t row, int direction) {
+  return coefficient(direction) + (row % 499 == 7 && direction == 13 ? 1.0 : 0.0);
+}
+
 const std::vector<Grid> grids = {{64, 8, 9, false},   {64, 8, 9, true},    {33, 40, 20, false}, {33, 40, 20, true},
                                  {65, 17, 30, false}, {96, 12, 12, true},  {130, 6, 25, false}, {130, 6, 25, true},
                                  {37, 5, 40, false},  {128, 9, 33, true},  {200, 40, 1, false}, {200, 40, 1, true},
@@ -71,10 +76,13 @@ protected:
     EXPECT_TRUE(same_bits(found.values, a.values));
   }
 
+  // levels 0: marched through where that may be.
+  static compact::BuildChoices choices_of(int levels) { return {true, levels, levels == 0}; }
+
   void expect_all(const Csr &a, int levels) {
     SCOPED_TRACE(a.name + ", levels " + std::to_string(levels));
     const Stored           stored(a);
-    const auto             format = compact::build_cuda_core(executor(), stored.problem().csr, {true, levels});
+    const auto             format = compact::build_cuda_core(executor(), stored.problem().csr, choices_of(levels));
     const compact::Census &census = compact::census_of(*format);
     EXPECT_EQ(census.constant_rows + census.explicit_rows + census.partial_rows + census.exceptions + census.remainder_rows,
               a.rows);
@@ -88,7 +96,7 @@ protected:
 
 TEST_P(GpuCompact, Grids) {
   for (const Grid &g : grids)
-    for (const int levels : {1, 4, 16}) {
+    for (const int levels : {0, 1, 4, 16}) {
       expect_all(grid_matrix(g, "constant", all, constant), levels);
       expect_all(grid_matrix(g, "with holes", with_holes, constant), levels);
     }
@@ -96,9 +104,12 @@ TEST_P(GpuCompact, Grids) {
 
 TEST_P(GpuCompact, GridsOfOtherCoefficients) {
   for (const Grid &g : grids) {
-    expect_all(grid_matrix(g, "variable", all, variable), 5);
-    expect_all(grid_matrix(g, "variable with holes", with_holes, variable), 5);
-    expect_all(grid_matrix(g, "materials", all, materials), 5);
+    for (const int levels : {0, 5}) {
+      expect_all(grid_matrix(g, "variable", all, variable), levels);
+      expect_all(grid_matrix(g, "variable with holes", with_holes, variable), levels);
+      expect_all(grid_matrix(g, "materials", all, materials), levels);
+      expect_all(grid_matrix(g, "few odd rows", all, few_odd), levels);
+    }
   }
 }
 
@@ -107,9 +118,9 @@ TEST_P(GpuCompact, GridsComeInColumns) {
     const Csr    a = grid_matrix(g, "constant", all, constant);
     const Stored stored(a);
     SCOPED_TRACE(a.name);
-    const auto columns = compact::build_cuda_core(executor(), stored.problem().csr, {true, 8});
+    const auto columns = compact::build_cuda_core(executor(), stored.problem().csr, choices_of(8));
     EXPECT_GT(64 * compact::slices_in_columns(*columns), a.rows / 5);
-    const auto none = compact::build_cuda_core(executor(), stored.problem().csr, {true, 1});
+    const auto none = compact::build_cuda_core(executor(), stored.problem().csr, choices_of(1));
     EXPECT_EQ(compact::slices_in_columns(*none), 0);
     EXPECT_EQ(compact::census_of(*none).remainder_rows, 0);
   }
@@ -151,6 +162,42 @@ TEST_P(GpuCompact, SuitsWhatRepeatsPatterns) {
       }
 }
 
+TEST_P(GpuCompact, GridsAreMarchedThrough) {
+  for (const Grid &g : grids) {
+    const Csr    a = grid_matrix(g, "constant", all, constant), odd = grid_matrix(g, "few odd rows", all, few_odd);
+    const Stored stored(a), stored_odd(odd);
+    SCOPED_TRACE(a.name);
+    const auto format = compact::build_cuda_core(executor(), stored.problem().csr, {});
+    EXPECT_EQ(compact::marched_rows(*format), a.rows);
+    EXPECT_EQ(compact::census_of(*format).bytes, 0) << "a march reads the vectors only";
+    const auto mostly = compact::build_cuda_core(executor(), stored_odd.problem().csr, {});
+    EXPECT_EQ(compact::marched_rows(*mostly), a.rows - (a.rows - 8) / 499 - 1);
+    const auto none = compact::build_cuda_core(executor(), stored.problem().csr, {true, 0, false});
+    EXPECT_EQ(compact::marched_rows(*none), 0);
+  }
+}
+
+// A piece of a grid that begins and ends within planes is no box.
+TEST_P(GpuCompact, PieceOfAGrid) {
+  const Csr whole = grid_matrix({64, 20, 30, false}, "constant", all, constant);
+  for (const std::int64_t begin : {0, 64, 777}) {
+    const std::int64_t end = whole.rows - 1500;
+    Csr                a;
+    a.name = "from row " + std::to_string(begin);
+    a.rows = a.columns_count = end - begin;
+    for (std::int64_t row = begin; row < end; ++row) {
+      for (auto k = static_cast<std::size_t>(whole.offsets[static_cast<std::size_t>(row)]);
+           k < static_cast<std::size_t>(whole.offsets[static_cast<std::size_t>(row + 1)]); ++k) {
+        if (whole.columns[k] < begin || whole.columns[k] >= end) continue;
+        a.columns.push_back(static_cast<std::int32_t>(whole.columns[k] - begin));
+        a.values.push_back(whole.values[k]);
+      }
+      a.offsets.push_back(a.nonzeros());
+    }
+    expect_all(a, 0);
+  }
+}
+
 // The masks of the first rows that lack entries take all places for masks, so that the empty row after them is all that the
 // remainder has.
 TEST_P(GpuCompact, EmptyRowInTheRemainder) {
@@ -188,7 +235,8 @@ TEST_P(GpuCompact, SameBitsHoweverStored) {
     for (std::size_t i = 0; i < expected.size(); ++i)
       for (auto k = static_cast<std::size_t>(a.offsets[i]); k < static_cast<std::size_t>(a.offsets[i + 1]); ++k)
         expected[i] = std::fma(a.values[k], x[static_cast<std::size_t>(a.columns[k])], expected[i]);
-    for (const compact::BuildChoices &choices : {compact::BuildChoices{true, 1}, {true, 4}, {true, 16}, {false, 1}}) {
+    for (const compact::BuildChoices &choices :
+         {compact::BuildChoices{}, {true, 1, false}, {true, 4, false}, {true, 16, false}, {false, 1, false}}) {
       const auto format = compact::build_cuda_core(executor(), stored.problem().csr, choices);
       EXPECT_TRUE(same_bits(multiply(*format, call, x, x), expected)) << "levels " << choices.levels;
       for (int run = 0; run < 10; ++run) ASSERT_TRUE(same_bits(multiply(*format, call, x, x), expected));
@@ -207,8 +255,8 @@ TEST_P(GpuCompact, NotFiniteVectors) {
       if (row / g.nx % 3 == 1) x[static_cast<std::size_t>(row + g.nx - 1)] = infinity;
     }
     SCOPED_TRACE(a.name);
-    for (const int levels : {1, 6}) {
-      const auto format = compact::build_cuda_core(executor(), stored.problem().csr, {true, levels});
+    for (const int levels : {0, 1, 6}) {
+      const auto format = compact::build_cuda_core(executor(), stored.problem().csr, choices_of(levels));
       const Call call{false, 1.0, 0.0, false, false};
       expect_near(multiply(*format, call, x, x), reference(a, false, 1.0, 0.0, x, x));
     }
@@ -236,7 +284,7 @@ TEST_P(GpuCompact, Refill) {
     for (double &value : scaled.values) value *= 0.75;
     parted.values[parted.values.size() / 2] += 1.0;
     const Stored stored(a), stored_scaled(scaled), stored_parted(parted);
-    const auto   format = compact::build_cuda_core(executor(), stored.problem().csr, {true, 6});
+    const auto   format = compact::build_cuda_core(executor(), stored.problem().csr, choices_of(6));
     const auto   expect_refilled = [&](const Csr &b, const Stored &from) {
       SCOPED_TRACE(b.name);
       format->refill(executor(), from.problem().csr.values, MemorySpace::host);
@@ -251,6 +299,38 @@ TEST_P(GpuCompact, Refill) {
     expect_refilled(a, stored);
     expect_refilled(scaled, stored_scaled);
   }
+}
+
+// Rows that no longer are the stencil's leave the march, and come back.
+TEST_P(GpuCompact, RefillOfAMarch) {
+  const Grid         g{64, 8, 9, true};
+  const std::int64_t plane = g.nx * g.ny;
+  const Csr          a = grid_matrix(g, "constant", all, constant);
+  Csr                lowest = a, infinite = a;
+  lowest.name += ", other values in the lowest plane";
+  for (std::int64_t k = 0; k < a.offsets[static_cast<std::size_t>(plane)]; ++k)
+    lowest.values[static_cast<std::size_t>(k)] *= 2.0;
+  for (double &value : infinite.values)
+    if (value == coefficient(13)) value = infinity;
+  const Stored stored(a), stored_lowest(lowest), stored_infinite(infinite);
+  const auto   format = compact::build_cuda_core(executor(), stored.problem().csr, {});
+  const auto   expect_refilled = [&](const Csr &b, const Stored &from, std::int64_t marched) {
+    SCOPED_TRACE(b.name);
+    format->refill(executor(), from.problem().csr.values, MemorySpace::host);
+    EXPECT_EQ(compact::marched_rows(*format), marched);
+    expect_recovery(b, *format);
+    if (marched == 0) { // not finite
+      const std::vector<double> x(static_cast<std::size_t>(b.rows), 1.0);
+      expect_near(multiply(*format, {false, 1.0, 0.0, false, false}, x, x), reference(b, false, 1.0, 0.0, x, x));
+      return;
+    }
+    expect_product(b, *format, {false, 1.0, 0.0, false, false});
+    expect_product(b, *format, {false, -0.5, 2.0, true, true});
+  };
+  EXPECT_EQ(compact::marched_rows(*format), a.rows);
+  expect_refilled(lowest, stored_lowest, a.rows - plane);
+  expect_refilled(infinite, stored_infinite, 0);
+  expect_refilled(a, stored, a.rows);
 }
 
 INSTANTIATE_TEST_SUITE_P(Gpu, GpuCompact, testing::Values(find_kernel("spmv/compact/cuda_core")),

@@ -217,8 +217,10 @@ constexpr Values all_values[] = {Values::constant, Values::dirichlet, Values::fa
                                  Values::variable, Values::mixed,     Values::sparse};
 
 TEST_P(StencilGrid, OneCellAway) {
-  const std::int64_t sizes[][3] = {{1, 1, 1},    {2, 1, 1}, {300, 1, 1}, {2, 2, 1},   {33, 17, 1}, {255, 5, 1},  {257, 40, 1},
-                                   {600, 70, 1}, {2, 2, 2}, {3, 4, 5},   {31, 33, 9}, {32, 32, 8}, {65, 34, 20}, {40, 3, 33}};
+  const std::int64_t sizes[][3] = {{1, 1, 1},    {2, 1, 1},    {300, 1, 1},  {2, 2, 1},   {33, 17, 1},
+                                   {255, 5, 1},  {257, 40, 1}, {600, 70, 1}, {512, 6, 1}, {514, 13, 1},
+                                   {510, 5, 1},  {2, 2, 2},    {3, 4, 5},    {31, 33, 9}, {32, 32, 8},
+                                   {65, 34, 20}, {40, 3, 33},  {64, 8, 6},   {66, 9, 13}, {62, 16, 7}};
   for (const auto &n : sizes)
     for (const bool box : {false, true})
       for (const Values values : all_values) expect_case({{{n[0], n[1], n[2]}}, 1, box, values});

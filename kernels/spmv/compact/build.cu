@@ -242,7 +242,8 @@ private:
     write_section(a, kind, begin.data(), odd.data(), key_row.data() + count, pattern_of_key.data() + count, place, section);
     if (kind == explicit_kind) return place_values(section, begin, place);
     read_hot_segments(executor_, section);
-    build_columns(executor_, algorithms_, grid_, cut_, listed.data(), choices_, section);
+    if (!choices_.march || !find_march(executor_, algorithms_, grid_, a.count, matrix_.csr.columns_count, section))
+      build_columns(executor_, algorithms_, grid_, cut_, listed.data(), choices_, section);
   }
 
   void number_patterns_of(Section &section, const std::int32_t *listed, const std::int64_t *begin, std::int64_t exceptions,
@@ -397,8 +398,7 @@ private:
     census.remainder_rows = matrix_.remainder.rows;
     census.remainder_nonzeros = matrix_.remainder.nonzeros;
     census.patterns = matrix_.constant.patterns.size() + matrix_.explicit_.patterns.size();
-    census.bytes = matrix_.constant.read_bytes() + matrix_.explicit_.read_bytes() + matrix_.remainder_rows.bytes() +
-                   matrix_.remainder.bytes() + matrix_.narrow_values.bytes() + matrix_.remainder_product.bytes();
+    matrix_.count_bytes();
   }
 
   Executor           &executor_;

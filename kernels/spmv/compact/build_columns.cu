@@ -150,16 +150,6 @@ __global__ void write_partials(const Partial *from, std::int64_t count, const Sl
   to[i] = partial;
 }
 
-// The offsets of the section's most frequent pattern, if it has no more segments than the host knows.
-std::vector<std::int32_t> offsets_of_first(const Section &section) {
-  std::vector<std::int32_t> offsets;
-  if (section.first_segments > static_cast<int>(section.hot_segments.size())) return offsets;
-  for (int i = 0; i < section.first_segments; ++i)
-    for (int j = 0; j < section.hot_segments[static_cast<std::size_t>(i)].count; ++j)
-      offsets.push_back(section.hot_segments[static_cast<std::size_t>(i)].offset + j);
-  return offsets;
-}
-
 } // namespace
 
 void build_columns(Executor &executor, Algorithms &algorithms, const Grid &grid, const Cut &cut, const std::int32_t *listed,

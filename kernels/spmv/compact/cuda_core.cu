@@ -4,6 +4,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "../../stencil/grid/device_view.h"
 #include "cuda/error.h"
 #include "device_matrix.h"
 #include "multiply_columns.h"
@@ -75,23 +76,34 @@ void launch_columns(const Arguments<true> &a, const Columns &columns, const Bloc
 
 std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
+// The march writes all rows of the box; what it writes to those of others is overwritten next, unless that is what they add to.
+void march_through(const Marched &m, const Product &p, cudaStream_t stream) {
+  grid::DeviceGrid       cells = {};
+  grid::DeviceBox        box = {};
+  grid::DeviceExceptions others = {};
+  for (int d = 0; d < 3; ++d) cells.n[d] = box.end[d] = static_cast<int>(m.n[d]);
+  cells.dof = 1;
+  if (p.beta != 0.0 && p.y == p.z && m.others.size() > 0) others.bits = m.others.data();
+  m.marcher->launch(stream, cells, {p.alpha, p.beta, p.x, nullptr, p.y, p.z}, others, box);
+}
+
 template <bool constant> void launch(Executor &executor, const Section &section, std::int64_t columns, const Product &p) {
   if (section.slices.size() == 0) return;
-  const auto          stream = static_cast<cudaStream_t>(executor.stream());
-  const std::int64_t  columns_count = section.columns.count();
-  const std::int64_t  rest = columns_count > 0 ? section.columns.rest.size() : section.slices.size();
-  const Blocks        blocks = {divide_up(section.exceptions.size(), threads), divide_up(rest, section.depth * block_slices),
-                                divide_up(columns_count, block_slices)};
-  Arguments<constant> arguments = {view_of(section),
-                                   columns_count > 0 ? section.columns.rest.data() : nullptr,
-                                   rest,
-                                   p.x,
-                                   columns,
-                                   p.alpha,
-                                   p.beta,
-                                   p.y,
-                                   p.z,
-                                   {}};
+  const auto                 stream = static_cast<cudaStream_t>(executor.stream());
+  const bool                 marched = section.marched.marcher != nullptr;
+  const std::int64_t         columns_count = section.columns.count();
+  const Array<std::int32_t> *rest = marched ? &section.marched.rest : columns_count > 0 ? &section.columns.rest : nullptr;
+  const std::int64_t         rest_count = rest ? rest->size() : section.slices.size();
+  Arguments<constant>        arguments = {
+           view_of(section), rest ? rest->data() : nullptr, rest_count, p.x, columns, p.alpha, p.beta, p.y, p.z, {}};
+  if (marched) {
+    march_through(section.marched, p, stream);
+    arguments.section.exceptions = section.marched.exceptions.data();
+    arguments.section.exception_count = section.marched.exceptions.size();
+  }
+  const Blocks blocks = {divide_up(arguments.section.exception_count, threads),
+                         divide_up(rest_count, section.depth * block_slices), divide_up(columns_count, block_slices)};
+  if (blocks.count() == 0) return;
   if constexpr (constant) {
     arguments.hot.count = static_cast<int>(section.hot_segments.size());
     std::copy(section.hot_segments.begin(), section.hot_segments.end(), arguments.hot.segments);
@@ -206,6 +218,11 @@ const Census &census_of(const Format &format) { return matrix_of(format).census;
 std::int64_t slices_in_columns(const Format &format) {
   const Section &section = matrix_of(format).constant;
   return section.columns.count() > 0 ? section.slices.size() - section.columns.rest.size() : 0;
+}
+
+std::int64_t marched_rows(const Format &format) {
+  const Marched &marched = matrix_of(format).constant.marched;
+  return marched.marcher ? marched.rows : 0;
 }
 
 csr::RecoveredCsr recover_cuda_core(Executor &executor, const Format &format) {

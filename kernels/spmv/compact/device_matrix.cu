@@ -181,18 +181,21 @@ __global__ void find_diagonal(const SectionView section, double *d) {
 } // namespace
 
 std::int64_t Section::read_bytes() const {
-  // In columns, slices have no pattern number to look up.
-  const std::int64_t whole = columns.count() > 0 ? columns.rest.size() : slices.size();
-  return columns.bytes() + whole * static_cast<std::int64_t>(sizeof(Slice)) +
+  // A march reads nothing that is stored; in columns, slices have no pattern number to look up.
+  const std::int64_t whole = marched.marcher ? marched.rest.size() : columns.count() > 0 ? columns.rest.size() : slices.size();
+  const std::int64_t single = marched.marcher ? marched.exceptions.bytes() : exceptions.bytes();
+  const std::int64_t numbers = marched.marcher ? marched.rest.bytes() : columns.bytes();
+  if (whole == 0 && single == 0 && columns.count() == 0) return 0;
+  return numbers + whole * static_cast<std::int64_t>(sizeof(Slice)) +
          (partials.size() > 0 ? whole * static_cast<std::int64_t>(sizeof(std::int32_t)) + partials.bytes() : 0) +
-         patterns.bytes() + segments.bytes() + constant_segments.bytes() + exceptions.bytes() + value_begin.bytes() +
+         patterns.bytes() + segments.bytes() + constant_segments.bytes() + single + value_begin.bytes() +
          exception_values.bytes() + values.bytes();
 }
 
 std::int64_t Section::bytes() const {
-  return columns.bytes() + slices.bytes() + partial_begin.bytes() + partials.bytes() + patterns.bytes() + segments.bytes() +
-         constant_segments.bytes() + exceptions.bytes() + value_begin.bytes() + exception_values.bytes() + values.bytes() +
-         renewed.bytes();
+  return columns.bytes() + marched.bytes() + slices.bytes() + partial_begin.bytes() + partials.bytes() + patterns.bytes() +
+         segments.bytes() + constant_segments.bytes() + exceptions.bytes() + value_begin.bytes() + exception_values.bytes() +
+         values.bytes() + renewed.bytes();
 }
 
 void fill_values(Executor &executor, DeviceMatrix &matrix, const double *values) {
@@ -250,7 +253,11 @@ static bool refill_dictionary(Executor &executor, const csr::DeviceArrays &csr, 
 }
 
 bool refill(Executor &executor, DeviceMatrix &matrix, const double *values) {
-  if (matrix.constant.slices.size() > 0 && !refill_dictionary(executor, matrix.csr, matrix.constant, values)) return false;
+  if (matrix.constant.slices.size() > 0) {
+    if (!refill_dictionary(executor, matrix.csr, matrix.constant, values)) return false;
+    renew_march(executor, matrix.constant);
+    matrix.count_bytes();
+  }
   fill_values(executor, matrix, values);
   return true;
 }

@@ -8,6 +8,7 @@
 #include "columns.h"
 #include "cuda_core_tuning.h"
 #include "format.h"
+#include "marched.h"
 
 namespace tcbound::compact {
 
@@ -37,6 +38,7 @@ struct Section {
   Array<std::int64_t>          exception_values; // where each exception's first value is; its next is slice_rows further on
   Array<double>                values;
   Columns                      columns; // that constant slices are multiplied by, if any are
+  Marched                      marched; // constant rows that are multiplied by a march, if any are
 
   // Of the arrays that a product reads, and of all.
   std::int64_t read_bytes() const;
@@ -52,6 +54,11 @@ struct DeviceMatrix {
   Array<float>        narrow_values; // of the remainder, in place of remainder.values while each is exact in 32 bits
   Census              census;
 
+  void count_bytes() { // once all else is there
+    census.marched_rows = constant.marched.marcher ? constant.marched.rows : 0;
+    census.bytes = constant.read_bytes() + explicit_.read_bytes() + remainder_rows.bytes() + remainder.bytes() +
+                   narrow_values.bytes() + remainder_product.bytes();
+  }
   std::int64_t bytes() const {
     return csr.bytes() + constant.bytes() + explicit_.bytes() + remainder_rows.bytes() + remainder.bytes() +
            remainder_product.bytes() + narrow_values.bytes();

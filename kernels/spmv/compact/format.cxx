@@ -45,6 +45,7 @@ std::string describe(const Census &census) {
   add(census.partial_rows, "partial");
   add(census.exceptions, "exceptions");
   add(census.remainder_rows, "in the remainder");
+  add(census.marched_rows, "multiplied as a grid");
   return text + (text.empty() ? "no rows" : "") + "; patterns: " + std::to_string(census.patterns);
 }
 

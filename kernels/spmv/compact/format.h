@@ -101,7 +101,8 @@ struct Census {
   std::int64_t rows = 0, columns = 0, nonzeros = 0;
   std::int64_t constant_rows = 0, explicit_rows = 0, partial_rows = 0, exceptions = 0, remainder_rows = 0;
   std::int64_t remainder_nonzeros = 0;
-  std::int64_t patterns = 0; // of both dictionaries
+  std::int64_t marched_rows = 0; // of the constant and partial rows and exceptions
+  std::int64_t patterns = 0;     // of both dictionaries
   std::int64_t bytes = 0;
 };
 

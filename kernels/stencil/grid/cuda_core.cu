@@ -2,28 +2,17 @@
 // that need them are gathered.
 #include <algorithm>
 #include <climits>
-#include <limits>
 #include <memory>
 
-#include "../march_length.h"
 #include "cuda/error.h"
 #include "cuda_core_tuning.h"
 #include "format.h"
 #include "gather.h"
-#include "march.h"
+#include "marcher.h"
 
 namespace tcbound {
 namespace grid {
 namespace {
-
-template <class M>
-__global__ void __launch_bounds__(M::threads, M::blocks)
-  march_kernel(const __grid_constant__ DeviceGrid grid, const __grid_constant__ MarchCoefficients<M> a,
-               const __grid_constant__ DeviceProduct p, const __grid_constant__ DeviceExceptions exceptions,
-               const __grid_constant__ DeviceBox area, const __grid_constant__ MarchPlan plan) {
-  extern __shared__ double shared[];
-  march<M>(grid, a, p, exceptions, area, plan, static_cast<int>(blockIdx.x), shared);
-}
 
 std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
@@ -47,82 +36,15 @@ DeviceGrid device_grid(const Extents &e) {
   return grid;
 }
 
-// What the kernels of a march have in common for the host: one object for each.
-class Marcher {
-public:
-  virtual ~Marcher() = default;
-  virtual void launch(cudaStream_t stream, DeviceGrid grid, const DeviceProduct &p, DeviceExceptions exceptions,
-                      DeviceBox area) = 0;
-};
-
-template <class M> class MarcherOf final : public Marcher {
-public:
-  MarcherOf(Executor &executor, const Stencil &stencil, const CudaCoreChoices &choices) : planes_(choices.planes) {
-    int blocks = 0;
-    TCBOUND_CUDA(cudaFuncSetAttribute(march_kernel<M>, cudaFuncAttributeMaxDynamicSharedMemorySize, M::shared_bytes));
-    TCBOUND_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, march_kernel<M>, M::threads, M::shared_bytes));
-    resident_ = std::max(1, blocks * executor.device().multiprocessors);
-    for (std::size_t slot = 0; slot < stencil.slots.size(); ++slot) {
-      const int *o = stencil.slots[slot].offset;
-      coefficients_.values[M::dimensions == 3 ? M::at(o[0], o[1], o[2]) : M::at(o[0], 0, o[1])] = stencil.constants[slot];
-    }
-  }
-
-  void launch(cudaStream_t stream, DeviceGrid grid, const DeviceProduct &p, DeviceExceptions exceptions,
-              DeviceBox area) override {
-    MarchPlan plan{};
-    if (M::dimensions == 2) { // what march.h calls the third dimension is a 2D grid's second
-      for (int *triple : {grid.n, grid.low, grid.high, area.begin, area.end, exceptions.core.begin, exceptions.core.end})
-        std::swap(triple[1], triple[2]);
-    }
-    plan.tiles[0] = static_cast<int>(divide_up(area.end[0] - area.begin[0], M::columns));
-    plan.tiles[1] = static_cast<int>(divide_up(area.end[1] - area.begin[1], M::rows));
-    const int          planes = area.end[2] - area.begin[2];
-    const std::int64_t tiles = static_cast<std::int64_t>(plan.tiles[0]) * plan.tiles[1];
-    plan.planes = planes_ > 0 ? planes_ : march_length(tiles, planes, M::reach, resident_, M::dimensions == 3 ? 8 : 16);
-    plan.chunks = static_cast<int>(divide_up(planes, plan.planes));
-    march_kernel<M><<<static_cast<unsigned>(tiles * plan.chunks), M::threads, M::shared_bytes, stream>>>(
-      grid, coefficients_, p, exceptions, area, plan);
-    TCBOUND_LAUNCHED();
-  }
-
-private:
-  MarchCoefficients<M> coefficients_{};
-  int                  planes_, resident_ = 1;
-};
-
-// Constant coefficients of one component that are finite (a neighbour that does not exist is multiplied with as 0) and near; null
-// where there is no march for them.
+// Constant coefficients of one component.
 std::unique_ptr<Marcher> make_marcher(Executor &executor, const Stencil &s, const CudaCoreChoices &choices) {
-  if (!choices.march || s.extents.dof != 1 || s.array_count() > 0 || s.slots.empty()) return nullptr;
-  const int dimensions = s.extents.n[2] > 1 ? 3 : s.extents.n[1] > 1 ? 2 : 1;
-  int       reach = 1;
-  bool      box = false;
+  if (!choices.march || s.extents.dof != 1 || s.array_count() > 0) return nullptr;
+  std::vector<MarchPoint> points;
   for (std::size_t slot = 0; slot < s.slots.size(); ++slot) {
     const int *o = s.slots[slot].offset;
-    if (!(std::abs(s.constants[slot]) < std::numeric_limits<double>::infinity())) return nullptr;
-    for (int d = 0; d < 3; ++d) {
-      if (d >= dimensions && o[d] != 0) return nullptr;
-      reach = std::max(reach, std::abs(o[d]));
-    }
-    box = box || (o[0] != 0) + (o[1] != 0) + (o[2] != 0) > 1;
+    points.push_back({{o[0], o[1], o[2]}, s.constants[slot]});
   }
-  // A march of 64 columns reads longer stretches; of 32 where that leaves fewer threads without cells.
-  const auto wasted = [&](std::int64_t columns) { return divide_up(s.extents.n[0], columns) * columns; };
-  const auto make = [&](auto march) -> std::unique_ptr<Marcher> {
-    return std::make_unique<MarcherOf<decltype(march)>>(executor, s, choices);
-  };
-  if (dimensions == 3 && reach == 1) {
-    const int columns = choices.columns > 0 ? choices.columns : wasted(64) > wasted(32) ? 32 : 64;
-    if (columns == 64) return box ? make(March<3, true, 1, 64>()) : make(March<3, false, 1, 64>());
-    return box ? make(March<3, true, 1, 32>()) : make(March<3, false, 1, 32>());
-  }
-  if (dimensions == 3 && reach == 2) return box ? make(March<3, true, 2, 32>()) : make(March<3, false, 2, 32>());
-  if (dimensions == 3 && reach == 3 && !box) return make(March<3, false, 3, 32>());
-  if (dimensions == 2 && reach == 1) return box ? make(March<2, true, 1, 256>()) : make(March<2, false, 1, 256>());
-  if (dimensions == 2 && reach == 2) return box ? make(March<2, true, 2, 256>()) : make(March<2, false, 2, 256>());
-  if (dimensions == 2 && reach == 3) return box ? make(March<2, true, 3, 256>()) : make(March<2, false, 3, 256>());
-  return nullptr;
+  return make_marcher(executor, s.extents.n, points, {choices.columns, choices.planes});
 }
 
 class CudaCoreFormat final : public GridFormat {

@@ -52,10 +52,12 @@ struct DeviceProduct {
   const double *x, *ghosts, *y;
   double       *z;
 
+  __device__ double result(std::int64_t row, double sum) const {
+    const double result = alpha * sum;
+    return beta != 0.0 ? result + beta * y[row] : result;
+  }
   __device__ void store(std::int64_t row, double sum) const {
-    double result = alpha * sum;
-    if (beta != 0.0) result += beta * y[row];
-    __stcs(z + row, result); // streaming, so that x stays in the L2
+    __stcs(z + row, result(row, sum)); // streaming, so that x stays in the L2
   }
 };
 

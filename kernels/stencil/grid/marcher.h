@@ -1,0 +1,39 @@
+#pragma once
+
+// Products with constant coefficients on a box of cells (march.h, direct.h) for the host. No CUDA here.
+
+#include <memory>
+#include <vector>
+
+#include "executor.h"
+
+namespace tcbound::grid {
+
+struct DeviceBox;
+struct DeviceExceptions;
+struct DeviceGrid;
+struct DeviceProduct;
+
+struct MarchPoint {
+  int    offset[3];
+  double value;
+};
+
+struct MarchChoices { // of marches
+  int columns = 0;    // of a tile of a box of width 1 in 3D: 32 or 64; 0: what suits the grid
+  int planes = 0;     // that a block marches through; 0: as many as fill the device
+};
+
+// The kernel of a stencil and its coefficients.
+class Marcher {
+public:
+  virtual ~Marcher() = default;
+  virtual void launch(void *stream, DeviceGrid grid, const DeviceProduct &p, DeviceExceptions exceptions, DeviceBox area) = 0;
+};
+
+// Null where there is no such kernel: coefficients must be finite, since neighbours that do not exist count as 0, and near. n: cells of
+// the grid in its dimensions, at least 1.
+std::unique_ptr<Marcher> make_marcher(Executor &executor, const std::int64_t (&n)[3], const std::vector<MarchPoint> &points,
+                                      const MarchChoices &choices);
+
+} // namespace tcbound::grid
