@@ -23,14 +23,15 @@ static tcbound::Array<char> Upload(tcbound::Executor &executor, const tcbound::I
   return to;
 }
 
-// Nothing is uploaded where there is no memory for it beside what candidates need.
+// Nothing is uploaded where there is no memory for it beside what candidates need, nor where rows with entries are to be listed, which
+// is done in host memory.
 static PetscErrorCode MakeSource(Mat A, const std::vector<tcbound::Candidate> &candidates, const tcbound::Problem &problem,
                                  BuildSource *source) {
   const tcbound::CsrView &csr = problem.csr;
 
   PetscFunctionBegin;
   source->host = problem;
-  if (candidates.size() < 2 || candidates[1].kernel->space() != tcbound::MemorySpace::cuda || !csr.nonzeros)
+  if (problem.in_place || candidates.size() < 2 || candidates[1].kernel->space() != tcbound::MemorySpace::cuda || !csr.nonzeros)
     PetscFunctionReturn(PETSC_SUCCESS);
   tcbound::Executor &executor = *candidates[0].executor;
   PetscCall(TCBoundUsePetscStream(executor));
