@@ -143,8 +143,9 @@ public:
   }
 
   void synchronize() override { TCBOUND_CUDA(cudaStreamSynchronize(stream_)); }
+  // What formats keep between products (counters, copies of vectors) may be in use on the other stream, which may be destroyed by now.
   void set_stream(void *stream) override {
-    if (stream != stream_) pool_.change_stream();
+    if (stream != stream_) cudaDeviceSynchronize(); // an error shows at the next call
     stream_ = static_cast<cudaStream_t>(stream);
   }
   void *stream() const override { return stream_; }

@@ -26,8 +26,6 @@ constexpr std::size_t most_size(std::size_t bytes) { return bytes + bytes / 8; }
 void *MemoryPool::take(std::size_t bytes) {
   const auto found = pieces_.lower_bound(bytes);
   if (found == pieces_.end() || found->first > most_size(bytes)) return nullptr;
-  if (!settled_) TCBOUND_CUDA(cudaDeviceSynchronize());
-  settled_ = true;
   void *memory = found->second.memory;
   sizes_.emplace(memory, found->first);
   kept_ -= found->first;

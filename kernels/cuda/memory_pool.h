@@ -19,13 +19,10 @@ public:
   MemoryPool(const MemoryPool &) = delete;
   MemoryPool &operator=(const MemoryPool &) = delete;
 
-  // Null if there is no memory, even without what is kept. What comes from the pool may be in use by work queued before on the
-  // stream that it was released on.
+  // Null if there is no memory, even without what is kept. What comes from the pool may be in use by work queued before; whoever
+  // changes streams waits for that.
   void *allocate(std::size_t bytes);
   void  release(void *memory) noexcept;
-
-  // From now on another stream is used. Before anything is allocated again from what is kept, all work is waited for.
-  void change_stream() { settled_ = false; }
 
 private:
   // A piece of memory that is kept, and when it was released.
@@ -39,7 +36,6 @@ private:
 
   std::size_t                             most_kept_, kept_ = 0; // bytes
   std::uint64_t                           time_ = 0;
-  bool                                    settled_ = true;
   std::multimap<std::size_t, Kept>        pieces_; // by size
   std::unordered_map<void *, std::size_t> sizes_;  // of what is in use
 };

@@ -48,6 +48,8 @@ static PetscErrorCode MakeSource(Mat A, const std::vector<tcbound::Candidate> &c
     source->columns = tcbound::Array<char>();
     source->values = tcbound::Array<double>();
     PetscFunctionReturn(PETSC_SUCCESS);
+  } catch (const std::bad_alloc &) {
+    SETERRQ(PETSC_COMM_SELF, PETSC_ERR_MEM, "out of host memory");
   }
   source->device = problem;
   source->device.csr.space = tcbound::MemorySpace::cuda;
@@ -80,6 +82,21 @@ static std::unique_ptr<tcbound::Format> Build(const tcbound::Candidate &candidat
   return Build(candidate, source.host);
 }
 
+// Without memory for a look at it, it may suit.
+static bool Suits(const tcbound::Candidate &candidate, const tcbound::Problem &problem) {
+  try {
+    return candidate.kernel->suits(*candidate.executor, problem);
+  } catch (const tcbound::Error &error) {
+    if (error.code() != tcbound::ErrorCode::out_of_memory) throw;
+  }
+  return true;
+}
+
+// Whether no later candidate has the same executor.
+static bool IsLast(const std::vector<tcbound::Candidate> &candidates, std::size_t i) {
+  return i + 1 == candidates.size() || candidates[i + 1].executor != candidates[i].executor;
+}
+
 static void Take(Mat_SeqAIJTCBound *t, const tcbound::Candidate &candidate, std::unique_ptr<tcbound::Format> format) {
   t->kernel = candidate.kernel;
   t->executor = candidate.executor;
@@ -99,7 +116,7 @@ static PetscErrorCode ChooseByModel(Mat A, const std::vector<tcbound::Candidate>
   PetscCall(MakeSource(A, candidates, problem, &source));
   for (std::size_t i = 0; i < candidates.size(); i++) {
     const tcbound::Candidate        &candidate = candidates[i];
-    const bool                       last = i + 1 == candidates.size() || candidates[i + 1].executor != candidate.executor;
+    const bool                       last = IsLast(candidates, i);
     std::unique_ptr<tcbound::Format> format;
 
     if (t->format && (candidate.executor != t->executor || !tcbound::worth_building(candidate, best))) break;
@@ -107,7 +124,7 @@ static PetscErrorCode ChooseByModel(Mat A, const std::vector<tcbound::Candidate>
     if (!last && source.on_device(candidate)) {
       bool suits;
 
-      TCBoundCallCXX(suits = candidate.kernel->suits(*candidate.executor, source.device));
+      TCBoundCallCXX(suits = Suits(candidate, source.device));
       if (!suits) {
         PetscCall(PetscInfo(A, "%s is not built: samples of the matrix promise nothing\n", candidate.kernel->name().c_str()));
         continue;
@@ -173,7 +190,8 @@ static PetscErrorCode ChooseByTime(Mat A, const std::vector<tcbound::Candidate> 
   PetscCall(PetscTime(&start));
   t->format.reset();
   PetscCall(MakeSource(A, candidates, problem, &source));
-  for (const tcbound::Candidate &candidate : candidates) {
+  for (std::size_t i = 0; i < candidates.size(); i++) {
+    const tcbound::Candidate        &candidate = candidates[i];
     std::unique_ptr<tcbound::Format> format;
     double                           seconds = 0;
 
@@ -188,8 +206,8 @@ static PetscErrorCode ChooseByTime(Mat A, const std::vector<tcbound::Candidate> 
       format = Build(candidate, source);
       seconds = TimeProduct(candidate, *format, problem);
     } catch (const tcbound::Error &error) {
-      PetscCheck(error.code() == tcbound::ErrorCode::out_of_memory && t->format, PETSC_COMM_SELF, TCBoundErrorCode(error), "%s",
-                 error.what());
+      PetscCheck(error.code() == tcbound::ErrorCode::out_of_memory && (t->format || !IsLast(candidates, i)), PETSC_COMM_SELF,
+                 TCBoundErrorCode(error), "%s", error.what());
       PetscCall(PetscInfo(A, "%s is left out: %s\n", candidate.kernel->name().c_str(), error.what()));
       continue;
     } catch (const std::bad_alloc &) {
@@ -211,12 +229,15 @@ PetscErrorCode MatSeqAIJTCBoundChooseFormat(Mat A, const tcbound::Problem &probl
   PetscFunctionBegin;
   PetscCall(PetscTime(&start));
   PetscCall(TCBoundMatSettingsRank(t->settings, t->bound, problem, &candidates));
+  PetscErrorCode status;
   if (t->settings.tune == "measure" && problem.csr.nonzeros > 0) {
-    PetscCall(ChooseByTime(A, candidates, problem));
+    status = ChooseByTime(A, candidates, problem);
   } else {
     tcbound::leave_out_twins(candidates);
-    PetscCall(ChooseByModel(A, candidates, problem));
+    status = ChooseByModel(A, candidates, problem);
   }
+  if (status) t->format.reset(); // it may be there, but not what belongs to it
+  PetscCall(status);
   PetscCall(PetscTime(&end));
   t->setup_seconds = end - start;
   t->builds++;

@@ -87,7 +87,7 @@ static PetscErrorCode RunRival(Mat A, TCBoundMatOp op, const tcbound::Product &o
 
 static PetscErrorCode ToHost(tcbound::Executor &executor, const double *from, PetscInt n, std::vector<double> *to) {
   PetscFunctionBegin;
-  to->resize(static_cast<std::size_t>(n));
+  TCBoundCallCXX(to->resize(static_cast<std::size_t>(n)));
   TCBoundCallCXX(executor.copy(to->data(), tcbound::MemorySpace::host, from, executor.space(),
                                static_cast<std::size_t>(n) * sizeof(double)));
   PetscFunctionReturn(PETSC_SUCCESS);

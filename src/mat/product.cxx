@@ -60,6 +60,17 @@ PetscErrorCode MatSeqAIJTCBoundGetProblem(Mat A, tcbound::Problem *problem, TCBo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+// False if there is no memory for it: the format is good for nothing then.
+static bool Refill(tcbound::Executor &executor, tcbound::Format &format, const tcbound::CsrView &csr) {
+  try {
+    format.refill(executor, csr.values, csr.space);
+  } catch (const tcbound::Error &error) {
+    if (error.code() != tcbound::ErrorCode::out_of_memory) throw;
+    return false;
+  }
+  return true;
+}
+
 /*
   Brings kernel and format up to date with the matrix: another pattern or place to run builds anew, other values refill.
   With nothing changed it costs a few comparisons.
@@ -80,14 +91,18 @@ PetscErrorCode MatSeqAIJTCBoundUpdate(Mat A) {
 
   tcbound::Problem problem;
   PetscCall(MatSeqAIJTCBoundGetProblem(A, &problem, &now));
+  bool refilled = false;
   if (stays) {
-    // Kept only if the refill succeeds; else the next product builds anew.
+    // Kept only if the refill succeeds; without memory for it another is chosen.
     std::unique_ptr<tcbound::Format> format = std::move(t->format);
-    TCBoundCallCXX(format->refill(*t->executor, problem.csr.values, problem.csr.space));
-    t->format = std::move(format);
-    t->refills++;
-    t->source = now;
-  } else {
+    TCBoundCallCXX(refilled = Refill(*t->executor, *format, problem.csr));
+    if (refilled) {
+      t->format = std::move(format);
+      t->refills++;
+      t->source = now;
+    }
+  }
+  if (!refilled) {
     for (TCBoundLogRow &row : t->rows) row = NULL;
     t->source = now;
     t->bound = bound;

@@ -191,6 +191,9 @@ void find_rows(Executor &executor, Algorithms &algorithms, Section &section) {
   if (m.rows == all) m.others = Array<std::uint32_t>();
 }
 
+// Whether most rows are marched through: the march writes the others, too.
+bool worth_it(const Marched &marched) { return 4 * marched.rows >= 3 * marched.n[0] * marched.n[1] * marched.n[2]; }
+
 } // namespace
 
 std::vector<std::int32_t> offsets_of_first(const Section &section) {
@@ -217,15 +220,17 @@ bool find_march(Executor &executor, Algorithms &algorithms, const Grid &grid, st
   m.entries = static_cast<int>(offsets.size());
   section.marched = std::move(m);
   find_rows(executor, algorithms, section);
-  const bool worth_it = 4 * section.marched.rows >= 3 * rows;
-  if (!worth_it) section.marched = Marched();
-  return worth_it;
+  if (worth_it(section.marched)) return true;
+  section.marched = Marched();
+  return false;
 }
 
+// Without a marcher the slices have all rows, until new values make it worth while again.
 void renew_march(Executor &executor, Section &section) {
   if (section.marched.n[0] == 0) return;
   Algorithms algorithms(executor);
   find_rows(executor, algorithms, section);
+  if (!worth_it(section.marched)) section.marched.marcher.reset();
 }
 
 } // namespace tcbound::compact

@@ -162,6 +162,7 @@ public:
   std::unique_ptr<Format> build(Executor &executor, const Problem &problem) const override {
     const std::string why_not = check(executor.device(), problem);
     if (!why_not.empty()) throw Error(ErrorCode::unsupported, name() + ": " + why_not);
+    csr::validate(problem.csr); // before its offsets are gone through
     const csr::ListedRows listed(problem, csr::offset_bytes(problem.csr));
     const csr::Size       size = csr::size_of(problem.csr, listed.count());
     return std::make_unique<csr::CudaCoreFormat>(executor, problem.csr, csr::config_of(size), listed);

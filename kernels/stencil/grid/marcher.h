@@ -31,8 +31,9 @@ public:
   virtual void launch(void *stream, DeviceGrid grid, const DeviceProduct &p, DeviceExceptions exceptions, DeviceBox area) = 0;
 };
 
-// Null where there is no such kernel: coefficients must be finite, since neighbours that do not exist count as 0, and near. n: cells of
-// the grid in its dimensions, at least 1.
+// Null where there is no such kernel: coefficients must be finite, since neighbours that do not exist count as 0, and near. Points of the
+// kernel's shape (a star or a box) that the stencil lacks have the coefficient 0, so that an infinite x there gives NaN. n: cells of the
+// grid in its dimensions, at least 1.
 std::unique_ptr<Marcher> make_marcher(Executor &executor, const std::int64_t (&n)[3], const std::vector<MarchPoint> &points,
                                       const MarchChoices &choices);
 
