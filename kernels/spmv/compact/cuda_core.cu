@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "../../stencil/grid/device_view.h"
+#include "../csr/with_transpose.h"
 #include "cuda/error.h"
 #include "device_matrix.h"
 #include "multiply_columns.h"
@@ -133,57 +134,43 @@ class CudaCoreFormat final : public Format {
 public:
   CudaCoreFormat(Executor &executor, const CsrView &view, const BuildChoices &choices)
     : choices_(choices),
-      plain_(compact::build(executor, csr::bring_to_device(executor, view, csr::needs_wide_offsets(view)), choices)) {}
+      matrices_(compact::build(executor, csr::bring_to_device(executor, view, csr::needs_wide_offsets(view)), choices)) {}
 
   const char *name() const override { return "compact"; }
 
   void prepare(Executor &executor, bool transpose) override {
-    if (!transpose || have_transpose_) return;
-    // In two steps, so that the recovered CSR is freed before building takes its memory.
-    csr::DeviceArrays csr = transposition_.transpose(executor, recover(executor, plain_));
-    transposed_ = compact::build(executor, std::move(csr), choices_);
-    have_transpose_ = true;
+    if (transpose)
+      matrices_.prepare(executor, [&](csr::DeviceArrays csr) { return compact::build(executor, std::move(csr), choices_); });
   }
 
   void refill(Executor &executor, const double *values, MemorySpace space) override {
-    Array<double> copied;
-    if (space == MemorySpace::host) {
-      copied = Array<double>(executor, plain_.csr.nonzeros);
-      executor.copy(copied.data(), MemorySpace::cuda, values, MemorySpace::host, static_cast<std::size_t>(copied.bytes()));
-      values = copied.data();
-    }
-    refill(executor, plain_, values);
-    if (have_transpose_) {
-      Array<double> gathered(executor, plain_.csr.nonzeros);
-      transposition_.gather(executor, values, gathered.data());
-      refill(executor, transposed_, gathered.data());
-    }
-    executor.synchronize(); // the values may change, and the executor may be on another stream when the matrix is used
+    matrices_.refill(executor, values, space,
+                     [&](DeviceMatrix &matrix, const double *from) { refill(executor, matrix, from); });
   }
 
-  void diagonal(Executor &executor, double *d) override { compact::diagonal(executor, plain_, d); }
+  void diagonal(Executor &executor, double *d) override { compact::diagonal(executor, plain(), d); }
 
   // Of a transpose that is not there yet, the least that it can be.
   Work work(bool transpose, bool accumulate) const override {
-    if (!transpose) return count_work(plain_.census, accumulate);
-    if (have_transpose_) return count_work(transposed_.census, accumulate);
+    if (!transpose) return count_work(plain().census, accumulate);
+    if (matrices_.have_transpose()) return count_work(matrices_.of(true).census, accumulate);
     Census least;
-    least.rows = plain_.csr.columns_count;
-    least.columns = plain_.csr.rows;
-    least.nonzeros = plain_.csr.nonzeros;
+    least.rows = plain().csr.columns_count;
+    least.columns = plain().csr.rows;
+    least.nonzeros = plain().csr.nonzeros;
     return count_work(least, accumulate);
   }
 
-  std::int64_t stored_bytes() const override { return plain_.bytes() + transposed_.bytes() + transposition_.bytes(); }
+  std::int64_t stored_bytes() const override { return matrices_.bytes(); }
 
-  double      usual_share() const override { return compact::usual_share(plain_.census); }
-  std::string describe() const override { return compact::describe(plain_.census); }
+  double      usual_share() const override { return compact::usual_share(plain().census); }
+  std::string describe() const override { return compact::describe(plain().census); }
 
-  const DeviceMatrix &plain() const { return plain_; }
+  const DeviceMatrix &plain() const { return matrices_.plain(); }
 
   void multiply(Executor &executor, const Product &product) {
     prepare(executor, product.transpose);
-    compact::multiply(executor, product.transpose ? transposed_ : plain_, product);
+    compact::multiply(executor, matrices_.of(product.transpose), product);
   }
 
 private:
@@ -199,10 +186,8 @@ private:
     matrix = compact::build(executor, std::move(csr), choices_);
   }
 
-  BuildChoices       choices_;
-  DeviceMatrix       plain_, transposed_;
-  csr::Transposition transposition_;
-  bool               have_transpose_ = false;
+  BuildChoices                     choices_;
+  csr::WithTranspose<DeviceMatrix> matrices_;
 };
 
 const DeviceMatrix &matrix_of(const Format &format) { return static_cast<const CudaCoreFormat &>(format).plain(); }

@@ -6,6 +6,13 @@
 
 namespace tcbound::csr {
 
+// A copy in device memory.
+template <class T> Array<T> copy_of(Executor &executor, const Array<T> &from) {
+  Array<T> to(executor, from.size());
+  executor.copy(to.data(), MemorySpace::cuda, from.data(), MemorySpace::cuda, static_cast<std::size_t>(from.bytes()));
+  return to;
+}
+
 // The rows listed, in that order, with the same width of offsets.
 DeviceArrays take_rows(Executor &executor, const DeviceArrays &a, const Array<std::int32_t> &rows);
 

@@ -161,8 +161,8 @@ public:
     }
     if (all_remainder(matrix_.table)) {
       if (borrowed) {
-        a.columns = copy_of(a.columns);
-        a.values = copy_of(a.values);
+        a.columns = csr::copy_of(executor_, a.columns);
+        a.values = csr::copy_of(executor_, a.values);
       }
       matrix_.remainder = std::move(a);
       take_sizes(matrix_.remainder);
@@ -179,12 +179,6 @@ private:
   template <class Offset> RowsView<Offset> rows_of(const Offset *offsets) const {
     return {offsets, matrix_.csr.columns.data(), matrix_.csr.values.data(), matrix_.csr.rows,
             staged_entries(matrix_.csr.rows, matrix_.csr.nonzeros)};
-  }
-
-  template <class T> Array<T> copy_of(const Array<T> &from) {
-    Array<T> to(executor_, from.size());
-    executor_.copy(to.data(), MemorySpace::cuda, from.data(), MemorySpace::cuda, static_cast<std::size_t>(from.bytes()));
-    return to;
   }
 
   // a's sizes, for products and work, whatever became of its arrays.

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "../csr/with_transpose.h"
 #include "cuda/error.h"
 #include "cuda_core_tuning.h"
 #include "multiply.h"
@@ -221,72 +222,59 @@ bool is_symmetric(const DeviceMatrix &matrix) {
 class CudaCoreFormat final : public Format {
 public:
   CudaCoreFormat(Executor &executor, const CsrView &view, const CudaCoreConfig &config)
-    : config_(config), plain_(diagonals::build(executor, csr::bring_to_device(executor, view, csr::needs_wide_offsets(view)),
-                                               view.space == MemorySpace::cuda, config.build)) {}
+    : config_(config), matrices_(diagonals::build(executor, csr::bring_to_device(executor, view, csr::needs_wide_offsets(view)),
+                                                  view.space == MemorySpace::cuda, config.build)) {}
 
   const char *name() const override { return "diagonals"; }
 
   void prepare(Executor &executor, bool transpose) override {
-    if (!transpose || have_transpose_ || is_symmetric(plain_)) return;
-    // In two steps, so that the recovered CSR is freed before building takes its memory.
-    csr::DeviceArrays csr = transposition_.transpose(executor, recover(executor, plain_));
-    transposed_ = diagonals::build(executor, std::move(csr), false, config_.build);
-    have_transpose_ = true;
+    if (transpose && !is_symmetric(plain()))
+      matrices_.prepare(
+        executor, [&](csr::DeviceArrays csr) { return diagonals::build(executor, std::move(csr), false, config_.build); });
   }
 
   void refill(Executor &executor, const double *values, MemorySpace space) override {
-    Array<double> copied;
-    if (space == MemorySpace::host) {
-      copied = Array<double>(executor, plain_.csr.nonzeros);
-      executor.copy(copied.data(), MemorySpace::cuda, values, MemorySpace::host, static_cast<std::size_t>(copied.bytes()));
-      values = copied.data();
-    }
-    refill(executor, plain_, values);
-    if (have_transpose_) {
-      Array<double> gathered(executor, plain_.csr.nonzeros);
-      transposition_.gather(executor, values, gathered.data());
-      refill(executor, transposed_, gathered.data());
-    }
-    executor.synchronize(); // the values may change, and the executor may be on another stream when the matrix is used
+    matrices_.refill(executor, values, space,
+                     [&](DeviceMatrix &matrix, const double *from) { refill(executor, matrix, from); });
   }
 
-  void diagonal(Executor &executor, double *d) override { diagonals::diagonal(executor, plain_, d); }
+  void diagonal(Executor &executor, double *d) override { diagonals::diagonal(executor, plain(), d); }
 
   // Of a transpose that is not there yet, the least that it can be.
   Work work(bool transpose, bool accumulate) const override {
-    if (!transpose || is_symmetric(plain_)) return count_work(plain_.census, accumulate);
-    if (have_transpose_) return count_work(transposed_.census, accumulate);
+    if (!transpose || is_symmetric(plain())) return count_work(plain().census, accumulate);
+    if (matrices_.have_transpose()) return count_work(matrices_.of(true).census, accumulate);
     CsrView view;
-    view.rows = plain_.csr.rows;
-    view.columns_count = plain_.csr.columns_count;
-    view.nonzeros = plain_.csr.nonzeros;
+    view.rows = plain().csr.rows;
+    view.columns_count = plain().csr.columns_count;
+    view.nonzeros = plain().csr.nonzeros;
     return least_work(view, true, accumulate);
   }
 
   // The regular part of the matrix is read once for several columns, the remainder for each.
   Work work_of_columns(bool transpose, bool accumulate, std::int64_t count) const override {
-    const DeviceMatrix &matrix = transpose && !is_symmetric(plain_) ? transposed_ : plain_;
+    const DeviceMatrix &matrix = matrices_.of(transpose && !is_symmetric(plain()));
     Work                all = count * work(transpose, accumulate);
     all.bytes -= (count - passes_of_columns(matrix, count)) * matrix.census.value_bytes * matrix.census.places;
     all.compulsory_bytes = all.bytes;
     return all;
   }
 
-  std::int64_t stored_bytes() const override { return plain_.bytes() + transposed_.bytes() + transposition_.bytes(); }
+  std::int64_t stored_bytes() const override { return matrices_.bytes(); }
 
-  double      usual_share() const override { return diagonals::usual_share(plain_.census); }
-  std::string describe() const override { return diagonals::describe(plain_.census); }
+  double      usual_share() const override { return diagonals::usual_share(plain().census); }
+  std::string describe() const override { return diagonals::describe(plain().census); }
 
-  const DeviceMatrix &plain() const { return plain_; }
+  const DeviceMatrix &plain() const { return matrices_.plain(); }
 
   void multiply(Executor &executor, const Product &product) {
     prepare(executor, product.transpose);
-    diagonals::multiply(executor, product.transpose && !is_symmetric(plain_) ? transposed_ : plain_, product, config_.tile);
+    diagonals::multiply(executor, matrices_.of(product.transpose && !is_symmetric(plain())), product, config_.tile);
   }
 
   void multiply(Executor &executor, const Product &product, const Columns &columns) {
     prepare(executor, product.transpose);
-    diagonals::multiply_columns(executor, product.transpose && !is_symmetric(plain_) ? transposed_ : plain_, product, columns,
+    diagonals::multiply_columns(executor, matrices_.of(product.transpose && !is_symmetric(plain())), product, columns,
                                 config_.tile);
   }
 
@@ -304,10 +292,8 @@ private:
     matrix = diagonals::build(executor, std::move(csr), false, config_.build);
   }
 
-  CudaCoreConfig     config_;
-  DeviceMatrix       plain_, transposed_;
-  csr::Transposition transposition_;
-  bool               have_transpose_ = false;
+  CudaCoreConfig                   config_;
+  csr::WithTranspose<DeviceMatrix> matrices_;
 };
 
 const DeviceMatrix &matrix_of(const Format &format) { return static_cast<const CudaCoreFormat &>(format).plain(); }

@@ -96,12 +96,6 @@ __global__ void __launch_bounds__(block) find_width(const double *values, std::i
   if (*bytes < own) atomicMax(bytes, own);
 }
 
-template <class T> Array<T> copy_of(Executor &executor, const Array<T> &from) {
-  Array<T> to(executor, from.size());
-  executor.copy(to.data(), MemorySpace::cuda, from.data(), MemorySpace::cuda, static_cast<std::size_t>(from.bytes()));
-  return to;
-}
-
 } // namespace
 
 int value_width(Executor &executor, const double *values, std::int64_t count) {
@@ -151,11 +145,11 @@ csr::DeviceArrays recover(Executor &executor, const DeviceMatrix &matrix) {
   to.columns_count = from.columns_count;
   to.nonzeros = from.nonzeros;
   to.wide = from.wide;
-  to.narrow_offsets = copy_of(executor, from.narrow_offsets);
-  to.wide_offsets = copy_of(executor, from.wide_offsets);
+  to.narrow_offsets = csr::copy_of(executor, from.narrow_offsets);
+  to.wide_offsets = csr::copy_of(executor, from.wide_offsets);
   if (all_remainder(matrix.table)) {
-    to.columns = copy_of(executor, from.columns);
-    to.values = copy_of(executor, from.values);
+    to.columns = csr::copy_of(executor, from.columns);
+    to.values = csr::copy_of(executor, from.values);
     return to;
   }
   to.columns = Array<std::int32_t>(executor, to.nonzeros);

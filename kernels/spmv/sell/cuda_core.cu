@@ -2,6 +2,7 @@
 #include <cstring>
 #include <utility>
 
+#include "../csr/with_transpose.h"
 #include "cuda/error.h"
 #include "multiply_slice.h"
 
@@ -69,64 +70,48 @@ class CudaCoreFormat final : public Format {
 public:
   CudaCoreFormat(Executor &executor, const CsrView &view, const CudaCoreConfig &config)
     : config_(config),
-      plain_(sell::build(executor, csr::bring_to_device(executor, view, csr::needs_wide_offsets(view)), config)) {}
+      matrices_(sell::build(executor, csr::bring_to_device(executor, view, csr::needs_wide_offsets(view)), config)) {}
 
   const char *name() const override { return "sell"; }
 
   void prepare(Executor &executor, bool transpose) override {
-    if (!transpose || have_transpose_) return;
-    // In two steps, so that the recovered CSR is freed before building takes its memory.
-    csr::DeviceArrays csr = transposition_.transpose(executor, recover(executor, plain_));
-    transposed_ = sell::build(executor, std::move(csr), config_);
-    have_transpose_ = true;
+    if (transpose)
+      matrices_.prepare(executor, [&](csr::DeviceArrays csr) { return sell::build(executor, std::move(csr), config_); });
   }
 
   void refill(Executor &executor, const double *values, MemorySpace space) override {
-    Array<double> copied;
-    if (space == MemorySpace::host) {
-      copied = Array<double>(executor, plain_.csr.nonzeros);
-      executor.copy(copied.data(), MemorySpace::cuda, values, MemorySpace::host, static_cast<std::size_t>(copied.bytes()));
-      values = copied.data();
-    }
-    sell::refill(executor, plain_, values);
-    if (have_transpose_) {
-      Array<double> gathered(executor, plain_.csr.nonzeros);
-      transposition_.gather(executor, values, gathered.data());
-      sell::refill(executor, transposed_, gathered.data());
-    }
-    executor.synchronize(); // the values may change, and the executor may be on another stream when the matrix is used
+    matrices_.refill(executor, values, space,
+                     [&](DeviceMatrix &matrix, const double *from) { sell::refill(executor, matrix, from); });
   }
 
-  void diagonal(Executor &executor, double *d) override { sell::diagonal(executor, plain_, d); }
+  void diagonal(Executor &executor, double *d) override { sell::diagonal(executor, plain(), d); }
 
   // Of a transpose that is not there yet, the least that it can be.
   Work work(bool transpose, bool accumulate) const override {
-    if (!transpose) return count_work(plain_.census, accumulate);
-    if (have_transpose_) return count_work(transposed_.census, accumulate);
+    if (!transpose) return count_work(plain().census, accumulate);
+    if (matrices_.have_transpose()) return count_work(matrices_.of(true).census, accumulate);
     CsrView view;
-    view.rows = plain_.csr.rows;
-    view.columns_count = plain_.csr.columns_count;
-    view.nonzeros = plain_.csr.nonzeros;
-    return least_work(view, true, accumulate, plain_.census.value_bytes);
+    view.rows = plain().csr.rows;
+    view.columns_count = plain().csr.columns_count;
+    view.nonzeros = plain().csr.nonzeros;
+    return least_work(view, true, accumulate, plain().census.value_bytes);
   }
 
-  std::int64_t stored_bytes() const override { return plain_.bytes() + transposed_.bytes() + transposition_.bytes(); }
+  std::int64_t stored_bytes() const override { return matrices_.bytes(); }
 
   double      usual_share() const override { return 0.9; }
-  std::string describe() const override { return sell::describe(plain_.census); }
+  std::string describe() const override { return sell::describe(plain().census); }
 
-  const DeviceMatrix &plain() const { return plain_; }
+  const DeviceMatrix &plain() const { return matrices_.plain(); }
 
   void multiply(Executor &executor, const Product &product) {
     prepare(executor, product.transpose);
-    sell::multiply(executor, product.transpose ? transposed_ : plain_, product, config_);
+    sell::multiply(executor, matrices_.of(product.transpose), product, config_);
   }
 
 private:
-  CudaCoreConfig     config_;
-  DeviceMatrix       plain_, transposed_;
-  csr::Transposition transposition_;
-  bool               have_transpose_ = false;
+  CudaCoreConfig                   config_;
+  csr::WithTranspose<DeviceMatrix> matrices_;
 };
 
 const DeviceMatrix &matrix_of(const Format &format) { return static_cast<const CudaCoreFormat &>(format).plain(); }
