@@ -100,6 +100,8 @@ PetscErrorCode MatSeqAIJTCBoundUpdate(Mat A) {
       t->format = std::move(format);
       t->refills++;
       t->source = now;
+    } else {
+      PetscCall(PetscInfo(A, "No memory for new values in %s: a format is chosen anew\n", t->kernel->name().c_str()));
     }
   }
   if (!refilled) {

@@ -136,17 +136,10 @@ public:
     matrix_.csr = std::move(csr);
   }
 
-  Table choose(const BuildChoices &choices) {
-    const csr::DeviceArrays &a = matrix_.csr;
-    Table                    table;
-    if (a.rows == a.columns_count && a.rows > 0)
-      csr::with_offsets(a, [&](const auto *offsets) { table = choose_table(a.rows, look(offsets), choices); });
-    return table;
-  }
-
   DeviceMatrix build(bool borrowed, const BuildChoices &choices) {
     csr::DeviceArrays &a = matrix_.csr;
-    matrix_.table = choose(choices);
+    if (a.rows == a.columns_count && a.rows > 0)
+      csr::with_offsets(a, [&](const auto *offsets) { matrix_.table = choose_table(a.rows, look(offsets), choices); });
     if (!all_remainder(matrix_.table)) {
       matrix_.nodes = a.rows / matrix_.table.node;
       matrix_.stride = (matrix_.nodes + 31) / 32 * 32;
@@ -256,7 +249,7 @@ private:
         part_rows<<<grid, row_block, shared, stream_>>>(a, table, stride, planes, irregular, contradictions.data(),
                                                         parted.data());
       });
-      launch([&](unsigned grid) { add_marks<<<grid, row_block, shared, stream_>>>(irregular, parted.data(), rows); });
+      launch([&](unsigned grid) { add_marks<<<grid, row_block, 0, stream_>>>(irregular, parted.data(), rows); });
     }
     if (table.mirrored)
       launch([&](unsigned grid) { adopt<<<grid, row_block, shared, stream_>>>(a, table, stride, planes, irregular); });
@@ -350,7 +343,5 @@ private:
 DeviceMatrix build(Executor &executor, csr::DeviceArrays csr, bool borrowed, const BuildChoices &choices) {
   return Builder(executor, std::move(csr)).build(borrowed, choices);
 }
-
-bool suits(Executor &executor, csr::DeviceArrays csr) { return !all_remainder(Builder(executor, std::move(csr)).choose({})); }
 
 } // namespace tcbound::diagonals

@@ -348,10 +348,6 @@ public:
     return diagonals::least_work(problem.csr, transpose, accumulate);
   }
 
-  bool suits(Executor &executor, const Problem &problem) const override {
-    return diagonals::suits(executor, csr::bring_to_device(executor, problem.csr, csr::needs_wide_offsets(problem.csr)));
-  }
-
   std::unique_ptr<Format> build(Executor &executor, const Problem &problem) const override {
     const std::string why_not = check(executor.device(), problem);
     if (!why_not.empty()) throw Error(ErrorCode::unsupported, name() + ": " + why_not);

@@ -42,9 +42,6 @@ int value_width(Executor &executor, const double *values, std::int64_t count);
 // Chooses the offsets and stores the matrix by them; `csr` is consumed, but where its columns and values are borrowed they are not kept.
 DeviceMatrix build(Executor &executor, csr::DeviceArrays csr, bool borrowed, const BuildChoices &choices);
 
-// Whether a sample of the matrix shows offsets that many rows have.
-bool suits(Executor &executor, csr::DeviceArrays csr);
-
 // New values in the order of the CSR, in device memory. Unless `done`, recover() still gives the pattern, with values of no meaning.
 enum class Refilled {
   done,
