@@ -73,6 +73,9 @@ public:
   // one. To choose among formats, their bytes are divided by it, so formats of one side are comparable if all leave it at 1.
   virtual double usual_share() const { return 1.0; }
 
+  // Whether products load x where rows' columns tell, so that of a matrix without neighbourhoods each entry asks a cache for a sector.
+  virtual bool gathers() const { return true; }
+
   // The shape of the MMA instruction that products of this format run on, such as m16n8k16; empty without tensor cores.
   virtual std::string mma() const { return {}; }
 

@@ -1,7 +1,5 @@
 // spmv/sell: where entries lie in a slice, on the host; the kinds of slices, long rows, tables of rows and the CSR back from them,
 // on a device.
-#include <cmath>
-
 #include "spmv/sell/cuda_core_tuning.h"
 #include "spmv_fixture.h"
 #include "structured_matrices.h"
@@ -66,24 +64,6 @@ Csr shuffled(const Csr &a) {
     b.offsets.push_back(b.nonzeros());
   }
   return b;
-}
-
-// Values that 32 bits hold exactly.
-Csr with_short_values(Csr a) {
-  for (double &value : a.values) value = static_cast<float>(value);
-  a.name += ", short values";
-  return a;
-}
-
-// Values that bfloat16 holds exactly.
-Csr with_shorter_values(Csr a) {
-  for (double &value : a.values) {
-    int          exponent;
-    const double fraction = std::frexp(value, &exponent);
-    value = std::ldexp(std::round(fraction * 256), exponent - 8);
-  }
-  a.name += ", shorter values";
-  return a;
 }
 
 // Rows whose columns span exactly `span`.

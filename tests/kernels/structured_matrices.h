@@ -2,6 +2,7 @@
 
 // Matrices whose rows repeat each other, and ways to spoil that: for formats that look for repetition.
 
+#include <cmath>
 #include <cstring>
 
 #include "spmv_support.h"
@@ -230,6 +231,24 @@ inline std::vector<Csr> structured_matrices() {
   all.push_back(nearly_equal(0.0, -0.0, "equal but for the sign of zero"));
   all.push_back(nearly_equal(with_payload(1), with_payload(2), "equal but for the payload of NaN"));
   return all;
+}
+
+// Values that 32 bits hold exactly.
+inline Csr with_short_values(Csr a) {
+  for (double &value : a.values) value = static_cast<float>(value);
+  a.name += ", short values";
+  return a;
+}
+
+// Values that bfloat16 holds exactly.
+inline Csr with_shorter_values(Csr a) {
+  for (double &value : a.values) {
+    int          exponent;
+    const double fraction = std::frexp(value, &exponent);
+    value = std::ldexp(std::round(fraction * 256), exponent - 8);
+  }
+  a.name += ", shorter values";
+  return a;
 }
 
 } // namespace tcbound::test

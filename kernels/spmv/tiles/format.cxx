@@ -1,0 +1,37 @@
+#include "format.h"
+
+#include <cstdio>
+
+namespace tcbound::tiles {
+
+Work count_work(const Census &census, bool accumulate) {
+  Work work;
+  work.useful_flops = 2 * census.nonzeros;
+  work.issued_flops = work.useful_flops;
+  if (census.places > census.nonzeros) work.padded_flops = 2 * census.places;
+  work.bytes = census.bytes + 16 * census.sums + 8 * census.columns + (accumulate ? 16 : 8) * census.rows;
+  work.compulsory_bytes = work.bytes;
+  return work;
+}
+
+Work least_work(const CsrView &view, bool transpose, bool accumulate) {
+  Census census;
+  census.rows = transpose ? view.columns_count : view.rows;
+  census.columns = transpose ? view.rows : view.columns_count;
+  census.nonzeros = view.nonzeros;
+  census.bytes = 4 * view.nonzeros;
+  return count_work(census, accumulate);
+}
+
+std::string describe(const Census &census) {
+  char text[200];
+  if (census.nonzeros == 0) return "no entries";
+  std::snprintf(text, sizeof text,
+                "%lld tiles of %d columns, %lld bins of rows; %.4g partial sums a row, of %.4g entries each; values in %d bits",
+                static_cast<long long>(census.tiles), width, static_cast<long long>(census.bins),
+                static_cast<double>(census.sums) / static_cast<double>(census.rows),
+                static_cast<double>(census.nonzeros) / static_cast<double>(census.sums), 8 * census.value_bytes);
+  return text;
+}
+
+} // namespace tcbound::tiles
