@@ -73,7 +73,7 @@ public:
   // one. To choose among formats, their bytes are divided by it, so formats of one side are comparable if all leave it at 1.
   virtual double usual_share() const { return 1.0; }
 
-  // Whether products load x where rows' columns tell, so that of a matrix without neighbourhoods each entry asks a cache for a sector.
+  // Whether products load x row by row, so that entries of a matrix without neighbourhoods ask the second-level cache for a sector each.
   virtual bool gathers() const { return true; }
 
   // The shape of the MMA instruction that products of this format run on, such as m16n8k16; empty without tensor cores.
@@ -114,6 +114,13 @@ public:
   // A quick look at parts of a matrix in the executor's memory: false if building the format promises nothing, so that it need not be
   // tried where there are others.
   virtual bool suits(Executor &, const Problem &) const { return true; }
+
+  // Whether its formats always do what Format::gathers() says.
+  virtual bool gathers() const { return true; }
+
+  // How many sectors of 32 bytes of x an entry of a matrix in the executor's memory asks the second-level cache for, where products load
+  // x row by row: an estimate by samples of kernels that need not, to choose among these and others; 0 if unknown.
+  virtual double gathered_sectors(Executor &, const Problem &) const { return 0.0; }
 
   virtual std::unique_ptr<Format> build(Executor &executor, const Problem &problem) const = 0;
 

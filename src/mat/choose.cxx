@@ -92,6 +92,26 @@ static bool Suits(const tcbound::Candidate &candidate, const tcbound::Problem &p
   return true;
 }
 
+// Without memory for its format, or with a matrix that this turns out not to take, a candidate is none.
+static bool MayBeLeftOut(const tcbound::Error &error) {
+  return error.code() == tcbound::ErrorCode::out_of_memory || error.code() == tcbound::ErrorCode::unsupported;
+}
+
+// Bytes that loading x row by row takes of the second-level cache, if one of the candidates knows.
+static double GatheredBytes(const std::vector<tcbound::Candidate> &candidates, const BuildSource &source) {
+  double sectors = 0;
+
+  for (const tcbound::Candidate &candidate : candidates) {
+    if (!source.on_device(candidate)) continue;
+    try {
+      sectors = std::max(sectors, candidate.kernel->gathered_sectors(*candidate.executor, source.device));
+    } catch (const tcbound::Error &error) {
+      if (error.code() != tcbound::ErrorCode::out_of_memory) throw;
+    }
+  }
+  return 32.0 * sectors * static_cast<double>(source.host.csr.nonzeros);
+}
+
 // Whether no later candidate has the same executor.
 static bool IsLast(const std::vector<tcbound::Candidate> &candidates, std::size_t i) {
   return i + 1 == candidates.size() || candidates[i + 1].executor != candidates[i].executor;
@@ -105,21 +125,23 @@ static void Take(Mat_SeqAIJTCBound *t, const tcbound::Candidate &candidate, std:
 }
 
 // The candidates come by what they promise. They are built in turn while the next one promises to cost less than the best so far
-// does; the best is kept. One that finds no memory is left out, unless none on its side did.
+// does; the best is kept. One that cannot be built is left out, unless none on its side can.
 static PetscErrorCode ChooseByModel(Mat A, const std::vector<tcbound::Candidate> &candidates, const tcbound::Problem &problem) {
   Mat_SeqAIJTCBound *t = static_cast<Mat_SeqAIJTCBound *>(A->spptr);
-  double             best = std::numeric_limits<double>::max();
+  double             best = std::numeric_limits<double>::max(), gathered;
   BuildSource        source;
 
   PetscFunctionBegin;
   t->format.reset();
   PetscCall(MakeSource(A, candidates, problem, &source));
+  TCBoundCallCXX(gathered = GatheredBytes(candidates, source));
   for (std::size_t i = 0; i < candidates.size(); i++) {
     const tcbound::Candidate        &candidate = candidates[i];
     const bool                       last = IsLast(candidates, i);
     std::unique_ptr<tcbound::Format> format;
 
-    if (t->format && (candidate.executor != t->executor || !tcbound::worth_building(candidate, best))) break;
+    if (t->format && candidate.executor != t->executor) break;
+    if (t->format && !tcbound::worth_building(candidate, best, gathered)) continue;
     PetscCall(TCBoundUsePetscStream(*candidate.executor));
     if (!last && source.on_device(candidate)) {
       bool suits;
@@ -133,14 +155,13 @@ static PetscErrorCode ChooseByModel(Mat A, const std::vector<tcbound::Candidate>
     try {
       format = Build(candidate, source);
     } catch (const tcbound::Error &error) {
-      PetscCheck(error.code() == tcbound::ErrorCode::out_of_memory && (t->format || !last), PETSC_COMM_SELF,
-                 TCBoundErrorCode(error), "%s", error.what());
+      PetscCheck(MayBeLeftOut(error) && (t->format || !last), PETSC_COMM_SELF, TCBoundErrorCode(error), "%s", error.what());
       PetscCall(PetscInfo(A, "%s is left out: %s\n", candidate.kernel->name().c_str(), error.what()));
       continue;
     } catch (const std::bad_alloc &) {
       SETERRQ(PETSC_COMM_SELF, PETSC_ERR_MEM, "out of host memory");
     }
-    const double cost = tcbound::cost(*format, problem.in_place);
+    const double cost = tcbound::cost(*format, problem.in_place, gathered);
     PetscCall(PetscInfo(A, "%s costs as much as %g bytes at full bandwidth\n", candidate.kernel->name().c_str(), cost));
     if (cost >= best) continue;
     best = cost;
@@ -206,8 +227,8 @@ static PetscErrorCode ChooseByTime(Mat A, const std::vector<tcbound::Candidate> 
       format = Build(candidate, source);
       seconds = TimeProduct(candidate, *format, problem);
     } catch (const tcbound::Error &error) {
-      PetscCheck(error.code() == tcbound::ErrorCode::out_of_memory && (t->format || !IsLast(candidates, i)), PETSC_COMM_SELF,
-                 TCBoundErrorCode(error), "%s", error.what());
+      PetscCheck(MayBeLeftOut(error) && (t->format || !IsLast(candidates, i)), PETSC_COMM_SELF, TCBoundErrorCode(error), "%s",
+                 error.what());
       PetscCall(PetscInfo(A, "%s is left out: %s\n", candidate.kernel->name().c_str(), error.what()));
       continue;
     } catch (const std::bad_alloc &) {

@@ -186,10 +186,10 @@ PetscErrorCode MatTCBoundSetBackend(Mat A, const char backend[]) {
 
   Input Parameters:
 + A      - the matrix
-- format - auto, csr, compact, diagonals, sell or fragments
+- format - auto, csr, compact, diagonals, sell, tiles or fragments
 
   Options Database Key:
-. -mat_tcbound_format (auto|csr|compact|diagonals|sell|fragments) - the same
+. -mat_tcbound_format (auto|csr|compact|diagonals|sell|tiles|fragments) - the same
 
   Level: intermediate
 

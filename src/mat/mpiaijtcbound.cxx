@@ -233,7 +233,7 @@ PetscErrorCode MatConvert_MPIAIJ_MPIAIJTCBound(Mat A, MatType, MatReuse reuse, M
    Options Database Keys:
 +  -mat_type aijtcbound                                  - this type on several ranks, `MATSEQAIJTCBOUND` on one
 .  -mat_tcbound_backend (auto|host|cuda_core|cusparse|tensor_core) - where products run; auto takes a device if there is one
-.  -mat_tcbound_format (auto|csr|compact|diagonals|sell|fragments) - how the blocks are stored for products
+.  -mat_tcbound_format (auto|csr|compact|diagonals|sell|tiles|fragments) - how the blocks are stored for products
 .  -mat_tcbound_mma (auto|m8n8k4|m16n8k4|m16n8k8|m16n8k16) - the FP64 matrix instruction of kernels on tensor cores
 .  -mat_tcbound_tune (model|measure)                     - choose among kernels by the bytes they move, or by timing them
 .  -mat_tcbound_tune_seconds s                           - seconds after which measuring tries no further kernel (10)

@@ -157,7 +157,7 @@ PetscErrorCode MatConvert_SeqAIJ_SeqAIJTCBound(Mat A, MatType, MatReuse reuse, M
    Options Database Keys:
 +  -mat_type aijtcbound                                  - this type on one rank, `MATMPIAIJTCBOUND` on several
 .  -mat_tcbound_backend (auto|host|cuda_core|cusparse|tensor_core) - where products run; auto takes a device if there is one
-.  -mat_tcbound_format (auto|csr|compact|diagonals|sell|fragments) - how the matrix is stored for products
+.  -mat_tcbound_format (auto|csr|compact|diagonals|sell|tiles|fragments) - how the matrix is stored for products
 .  -mat_tcbound_mma (auto|m8n8k4|m16n8k4|m16n8k8|m16n8k16) - the FP64 matrix instruction of kernels on tensor cores
 .  -mat_tcbound_tune (model|measure)                     - choose among kernels by the bytes they move, or by timing them
 .  -mat_tcbound_tune_seconds s                           - seconds after which measuring tries no further kernel (10)
@@ -179,8 +179,8 @@ PetscErrorCode MatConvert_SeqAIJ_SeqAIJTCBound(Mat A, MatType, MatReuse reuse, M
 
    With `-mat_tcbound_value_precision` of fp32 or bf16 products with vectors use values rounded to the nearest number of
    that type and still add up in double precision: the operator of a smoother or preconditioner, not of the equations to solve. A
-   value then moves 4 or 2 bytes in place of 8 in formats sell and diagonals, which auto takes where that is the least; the other
-   formats store what differs in 8. In row i, y is off by at most u sum_j |a_ij| |x_j| more than otherwise, with u = 2^-24 (fp32)
+   value then moves 4 or 2 bytes in place of 8 in formats sell, diagonals and tiles, which auto takes where that is the least; the
+   other formats store what differs in 8. In row i, y is off by at most u sum_j |a_ij| |x_j| more than otherwise, with u = 2^-24 (fp32)
    or 2^-8 (bf16), and by 2^-150 or 2^-134 sum_j |x_j| where values are below 2^-126. A value too large for the type, which ends at
    about 3.4e38, is an error. The matrix's own values stay as they are for all else: products with matrices, `MatGetValues()`,
    `MatGetDiagonal()`, factorizations, conversions.

@@ -15,11 +15,20 @@ struct Candidate {
   Work          work;
 };
 
+// What second-level caches deliver, of what memory does (an H200: 5.4 of 4.24 TB/s, for matrices that ask it for all of x entry by entry).
+constexpr double cache_over_memory = 1.27;
+
+// Bytes at the memory's bandwidth, of which as many and `gathered` ones have to pass the second-level cache.
+inline double bytes_moved(std::int64_t bytes, double gathered) {
+  return std::max(static_cast<double>(bytes), (static_cast<double>(bytes) + gathered) / cache_over_memory);
+}
+
 // What a product, or one in place, costs in bytes moved at full bandwidth. SpMV is memory-bound everywhere (its arithmetic intensity
-// is below 1/4 FLOP/byte, or, where a format stores next to nothing, limited by the vectors).
-inline double cost(const Format &format, bool in_place) {
+// is below 1/4 FLOP/byte, or, where a format stores next to nothing, limited by the vectors). gathered: the bytes that loading x takes
+// of the second-level cache, where a format does so row by row.
+inline double cost(const Format &format, bool in_place, double gathered = 0.0) {
   const Work work = in_place ? format.work_in_place(false) : format.work(false, false);
-  return static_cast<double>(work.bytes) / format.usual_share();
+  return bytes_moved(work.bytes, format.gathers() ? gathered : 0.0) / format.usual_share();
 }
 
 // The least that it can come to, before the format is built.
@@ -37,7 +46,9 @@ inline void rank(std::vector<Candidate> &candidates) {
 }
 
 // Whether a candidate may cost less than a format that costs `best`: what it promises is the least that can come of it.
-inline bool worth_building(const Candidate &candidate, double best) { return static_cast<double>(candidate.work.bytes) < best; }
+inline bool worth_building(const Candidate &candidate, double best, double gathered = 0.0) {
+  return bytes_moved(candidate.work.bytes, candidate.kernel->gathers() ? gathered : 0.0) < best;
+}
 
 // Leaves out kernels on tensor cores and their twins, unless there is nothing else. What they store lies as the MMA wants it, which
 // takes more bytes than other formats; and between twins, which move the same bytes, nothing is gained where bytes decide. They are

@@ -15,6 +15,9 @@ TEST(TilesFormat, PlacesAreTakenOnce) {
   for (int c = 0; c < tiles::width; ++c) {
     const int place = tiles::place_of_column(c);
     EXPECT_EQ(tiles::place_of_column(place), c);
+    EXPECT_EQ(tiles::column_of(tiles::stored_column(c)), c);
+    EXPECT_EQ(tiles::column_of(tiles::stored_column(c) | tiles::ends), c);
+    EXPECT_EQ(tiles::stored_column(c) & tiles::ends, 0);
     columns.insert(place);
   }
   EXPECT_EQ(columns.size(), static_cast<std::size_t>(tiles::width));
@@ -109,9 +112,9 @@ TEST_P(GpuTiles, SumsByHand) {
   a.add({0, 1, 8200, 29999}); // three tiles
   a.add({});
   a.add({20000, 20001});
-  const Csr           csr = a.take();
-  const Stored        stored(csr);
-  const auto          format = build(stored.problem());
+  const Csr            csr = a.take();
+  const Stored         stored(csr);
+  const auto           format = build(stored.problem());
   const tiles::Census &census = tiles::census_of(*format);
   EXPECT_EQ(census.tiles, 4);
   EXPECT_EQ(census.bins, 1);

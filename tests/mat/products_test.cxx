@@ -457,10 +457,10 @@ TEST_P(Products, SayWhichKernelsCanRun) {
 
   OK(TCBoundGetKernels("spmv", &n, &names));
   std::vector<std::string> kernels(names, names + n);
-  EXPECT_EQ(kernels,
-            (std::vector<std::string>{"spmv/csr/host", "spmv/csr/cuda_core", "spmv/csr/cusparse", "spmv/compact/host",
-                                      "spmv/compact/cuda_core", "spmv/diagonals/cuda_core", "spmv/sell/host",
-                                      "spmv/sell/cuda_core", "spmv/fragments/cuda_core", "spmv/fragments/tensor_core"}));
+  EXPECT_EQ(kernels, (std::vector<std::string>{"spmv/csr/host", "spmv/csr/cuda_core", "spmv/csr/cusparse", "spmv/compact/host",
+                                               "spmv/compact/cuda_core", "spmv/diagonals/cuda_core", "spmv/sell/host",
+                                               "spmv/sell/cuda_core", "spmv/tiles/cuda_core", "spmv/fragments/cuda_core",
+                                               "spmv/fragments/tensor_core"}));
   for (const std::string &name : kernels) {
     PetscBool   can = PETSC_FALSE;
     const char *why_not = nullptr;

@@ -10,8 +10,10 @@ using namespace tcbound;
 
 class Named final : public Kernel {
 public:
-  Named(const char *format, MemorySpace space) : Kernel("spmv", format, "test"), space_(space) {}
+  Named(const char *format, MemorySpace space, bool gathers = true)
+    : Kernel("spmv", format, "test"), space_(space), gathers_(gathers) {}
   MemorySpace             space() const override { return space_; }
+  bool                    gathers() const override { return gathers_; }
   std::string             check(const Device &, const Problem &) const override { return {}; }
   Work                    predict(const Problem &, bool, bool) const override { return {}; }
   std::unique_ptr<Format> build(Executor &, const Problem &) const override { return nullptr; }
@@ -19,21 +21,24 @@ public:
 
 private:
   MemorySpace space_;
+  bool        gathers_;
 };
 
 class Sized final : public Format {
 public:
-  Sized(std::int64_t bytes, double share) : share_(share) { work_.bytes = bytes; }
+  Sized(std::int64_t bytes, double share, bool gathers = true) : share_(share), gathers_(gathers) { work_.bytes = bytes; }
   const char  *name() const override { return "sized"; }
   void         refill(Executor &, const double *, MemorySpace) override {}
   void         diagonal(Executor &, double *) override {}
   Work         work(bool, bool) const override { return work_; }
   std::int64_t stored_bytes() const override { return 0; }
   double       usual_share() const override { return share_; }
+  bool         gathers() const override { return gathers_; }
 
 private:
   Work   work_;
   double share_;
+  bool   gathers_;
 };
 
 Candidate promising(const Kernel &kernel, std::int64_t bytes) {
@@ -62,6 +67,16 @@ TEST(Selection, ACandidateIsBuiltOnlyWhileItMayWin) {
   const Named kernel("a", MemorySpace::cuda);
   EXPECT_TRUE(worth_building(promising(kernel, 99), 100.0));
   EXPECT_FALSE(worth_building(promising(kernel, 100), 100.0));
+}
+
+// x that the second-level cache has to deliver sector by sector is free up to what it delivers besides the memory.
+TEST(Selection, LoadingXRowByRowCosts) {
+  EXPECT_EQ(cost(Sized(1000, 0.5), false, 200.0), 2000.0);
+  EXPECT_DOUBLE_EQ(cost(Sized(1000, 0.5), false, 2000.0), 2.0 * 3000.0 / cache_over_memory);
+  EXPECT_EQ(cost(Sized(1000, 0.5, false), false, 2000.0), 2000.0);
+  const Named rows("a", MemorySpace::cuda), tiles("b", MemorySpace::cuda, false);
+  EXPECT_FALSE(worth_building(promising(rows, 1000), 2000.0, 2000.0));
+  EXPECT_TRUE(worth_building(promising(tiles, 1000), 2000.0, 2000.0));
 }
 
 TEST(Selection, ExceptionsAndARemainderMakeCompactSlower) {

@@ -100,6 +100,7 @@ public:
   std::int64_t stored_bytes() const override { return matrices_.bytes(); }
 
   double      usual_share() const override { return 0.9; }
+  bool        gathers() const override { return !plain().census.renumbered; }
   std::string describe() const override { return sell::describe(plain().census); }
 
   const DeviceMatrix &plain() const { return matrices_.plain(); }
@@ -187,6 +188,8 @@ public:
   Work predict(const Problem &problem, bool transpose, bool accumulate) const override {
     return sell::least_work(problem.csr, transpose, accumulate);
   }
+
+  bool gathers() const override { return false; } // it may renumber
 
   std::unique_ptr<Format> build(Executor &executor, const Problem &problem) const override {
     const std::string why_not = check(executor.device(), problem);

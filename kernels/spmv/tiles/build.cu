@@ -37,7 +37,7 @@ template <class T, class V> __device__ std::int32_t lower_bound(const T *of, std
 // ---- Entries by tile, and by row within one ----
 
 // Rows and tiles of a few entries that follow each other.
-constexpr int  at_once = 16;
+constexpr int   at_once = 16;
 __global__ void look_at_entries(const std::int32_t *offsets, std::int32_t rows, const std::int32_t *columns,
                                 std::int32_t nonzeros, std::int32_t *row_of, std::uint16_t *tile_of, std::int32_t *numbers) {
   const std::int64_t first = global_index() * at_once;
@@ -85,7 +85,7 @@ __global__ void find_segments(const Sorted a, std::int32_t *ends, std::int32_t *
 __global__ void weigh_rows(const std::int32_t *offsets, const std::int32_t *segments, std::int64_t rows, std::int64_t *weights,
                            int *most) {
   const std::int64_t i = global_index();
-  const int          weight = i < rows ? segments[i] + static_cast<int>(2LL * (offsets[i + 1] - offsets[i]) / used_of_strip) + 1 : 0;
+  const int weight = i < rows ? segments[i] + static_cast<int>(2LL * (offsets[i + 1] - offsets[i]) / used_of_strip) + 1 : 0;
   if (i <= rows) weights[i] = weight;
   const int greatest = __reduce_max_sync(0xffffffffU, weight <= most_together ? weight : 0);
   if (threadIdx.x % 32 == 0 && greatest > *most) atomicMax(most, greatest);
@@ -110,9 +110,10 @@ __global__ void number_bins(const std::int32_t *first_rows, std::int32_t bins, s
 
 struct Runs {
   const std::int32_t *begins; // of run r among the sorted entries; of the one after the last run, too, as in what follows
-  const std::int32_t *places; // before it, in all tiles; each run has one for each entry, and one more after an odd number of sums
-  const std::int32_t *sums;   // before it, in all tiles, but for what strips cut
-  const std::int32_t *ends;   // segments that end before a sorted entry
+  const std::int32_t
+    *places; // before it, in all tiles; each run has one for each entry, and one more after an odd number of sums
+  const std::int32_t *sums; // before it, in all tiles, but for what strips cut
+  const std::int32_t *ends; // segments that end before a sorted entry
   std::int32_t        bins, tiles;
 
   __device__ std::int32_t length(std::int32_t r) const { return begins[r + 1] - begins[r]; }
@@ -189,7 +190,7 @@ __global__ void place_entries(const Sorted a, const Runs runs, const TileTable t
   const bool         end = a.ends(k), cut = !end && at.in_strip == used_of_strip - 1;
   to.order[at.place] = number;
   to.columns[at.place] =
-    static_cast<std::uint16_t>(place_of_column(columns[number] & (width - 1)) | (end || cut ? ends : std::uint16_t(0)));
+    static_cast<std::uint16_t>(stored_column(columns[number] & (width - 1)) | (end || cut ? ends : std::uint16_t(0)));
   to.partial[number] = end || cut;
   if (cut) {
     to.columns[at.place + 1] = ends;
@@ -260,8 +261,8 @@ __global__ void count_row_sums(const std::int32_t *offsets, const std::int32_t *
 constexpr std::int32_t together = 8; // 16 bits each in a copy of 16 bytes
 constexpr int          sums_of_lane = 16;
 
-__global__ void measure_bins(const std::int32_t *first_rows, std::int32_t bins, std::int32_t rows,
-                             const std::int32_t *row_sums, std::int64_t *lists) {
+__global__ void measure_bins(const std::int32_t *first_rows, std::int32_t bins, std::int32_t rows, const std::int32_t *row_sums,
+                             std::int64_t *lists) {
   const std::int64_t b = global_index();
   if (b > bins) return;
   const std::int32_t end = b + 1 < bins ? first_rows[b + 1] : rows;
@@ -280,8 +281,8 @@ __global__ void list_bins(const std::int32_t *first_rows, std::int32_t bins, std
 }
 
 __global__ void place_sums(const Sorted a, const Runs runs, const TileTable tiles, const std::int32_t *cuts,
-                           const std::int32_t *bin_of, const std::int32_t *partial, const std::int32_t *row_sums, const Bin *bins,
-                           const Run *listed, std::uint16_t *places) {
+                           const std::int32_t *bin_of, const std::int32_t *partial, const std::int32_t *row_sums,
+                           const Bin *bins, const Run *listed, std::uint16_t *places) {
   const std::int64_t i = global_index();
   if (i >= a.count) return;
   const auto         k = static_cast<std::int32_t>(i);
@@ -348,7 +349,7 @@ private:
   const std::int32_t *offsets() const { return matrix_.csr.narrow_offsets.data(); }
   std::int64_t        run_count() const { return static_cast<std::int64_t>(tiles_) * bins_; }
   Sorted              sorted() { return {numbers_.data(), tile_keys_.data(), sorted_rows_.data(), nonzeros_}; }
-  Runs runs() const { return {begins_.data(), run_places_.data(), run_sums_.data(), ends_.data(), bins_, tiles_}; }
+  Runs      runs() const { return {begins_.data(), run_places_.data(), run_sums_.data(), ends_.data(), bins_, tiles_}; }
   TileTable tile_table() { return {tile_chunks_.data(), tile_strips_.data()}; }
 
   void sort_entries() {
@@ -443,8 +444,8 @@ private:
     Array<std::int64_t> lists = some<std::int64_t>(bins_ + std::int64_t(1));
     Array<int>          longest = zeros<int>(1);
     matrix_.runs = some<Run>(run_count());
-    list_runs<<<static_cast<unsigned>(bins_), block, 0, stream()>>>(runs(), tile_table(), cuts_.data(),
-                                                                    first_rows_.data(), rows_, matrix_.runs.data(), longest.data());
+    list_runs<<<static_cast<unsigned>(bins_), block, 0, stream()>>>(runs(), tile_table(), cuts_.data(), first_rows_.data(),
+                                                                    rows_, matrix_.runs.data(), longest.data());
     TCBOUND_LAUNCHED();
     algorithms_.exclusive_sum(partial_.data(), partial_.data(), nonzeros_ + std::int64_t(1));
     matrix_.row_sums = some<std::int32_t>(rows_ + std::int64_t(1));
@@ -453,8 +454,8 @@ private:
     algorithms_.exclusive_sum(lists.data(), lists.data(), bins_ + std::int64_t(1));
     matrix_.bins = some<Bin>(bins_);
     launch(bins_, list_bins, first_rows_.data(), bins_, rows_, matrix_.row_sums.data(), lists.data(), matrix_.bins.data());
-    const auto [most, places, sums, cuts] = algorithms_.read_all(longest.data(), lists.data() + bins_,
-                                                                 run_sums_.data() + run_count(), cuts_.data() + strips_);
+    const auto [most, places, sums, cuts] =
+      algorithms_.read_all(longest.data(), lists.data() + bins_, run_sums_.data() + run_count(), cuts_.data() + strips_);
     if (most > capacity) throw Error(ErrorCode::invalid, "spmv/tiles/cuda_core: a bin has more sums than fit");
     matrix_.places = zeros<std::uint16_t>(places);
     matrix_.census.sums = sums + 2 * cuts;
@@ -471,10 +472,10 @@ private:
   // The entries by tile and row: number in the CSR, tile, row, segments that end before.
   Array<std::int32_t>  numbers_, sorted_rows_, ends_;
   Array<std::uint16_t> tile_keys_;
-  Array<std::int32_t>  first_rows_, bin_of_;                // of bins, of rows
-  Array<std::int32_t>  begins_, run_places_, run_sums_;     // of runs
-  Array<std::int32_t>  tile_chunks_, tile_strips_, cuts_;   // cuts: before each strip
-  Array<std::int32_t>  partial_;                            // sums that end before each entry of the CSR
+  Array<std::int32_t>  first_rows_, bin_of_;              // of bins, of rows
+  Array<std::int32_t>  begins_, run_places_, run_sums_;   // of runs
+  Array<std::int32_t>  tile_chunks_, tile_strips_, cuts_; // cuts: before each strip
+  Array<std::int32_t>  partial_;                          // sums that end before each entry of the CSR
 };
 
 } // namespace

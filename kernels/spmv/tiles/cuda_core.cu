@@ -7,6 +7,7 @@
 #include "cuda/error.h"
 #include "inspect.h"
 #include "multiply.h"
+#include "sample.h"
 #include "stored_values.h"
 
 namespace tcbound {
@@ -41,8 +42,16 @@ void multiply(Executor &executor, DeviceMatrix &matrix, const Product &p) {
       TCBOUND_LAUNCHED();
     });
   }
-  const AddArguments a = {matrix.bins.data(),   matrix.runs.data(), static_cast<int>(matrix.census.tiles), matrix.places.data(),
-                          matrix.row_sums.data(), matrix.sums.data(), p.alpha, p.beta, p.y, p.z};
+  const AddArguments a = {matrix.bins.data(),
+                          matrix.runs.data(),
+                          static_cast<int>(matrix.census.tiles),
+                          matrix.places.data(),
+                          matrix.row_sums.data(),
+                          matrix.sums.data(),
+                          p.alpha,
+                          p.beta,
+                          p.y,
+                          p.z};
   add_sums<<<static_cast<unsigned>(matrix.census.bins), add_threads, add_bytes, stream>>>(a);
   TCBOUND_LAUNCHED();
 }
@@ -58,8 +67,7 @@ public:
   const char *name() const override { return "tiles"; }
 
   void prepare(Executor &executor, bool transpose) override {
-    if (transpose)
-      matrices_.prepare(executor, [&](csr::DeviceArrays csr) { return tiles::build(executor, std::move(csr)); });
+    if (transpose) matrices_.prepare(executor, [&](csr::DeviceArrays csr) { return tiles::build(executor, std::move(csr)); });
   }
 
   void refill(Executor &executor, const double *values, MemorySpace space) override {
@@ -81,7 +89,7 @@ public:
 
   std::int64_t stored_bytes() const override { return matrices_.bytes(); }
 
-  double      usual_share() const override { return 0.7; }
+  double      usual_share() const override { return 0.68; }
   bool        gathers() const override { return false; }
   std::string describe() const override { return tiles::describe(plain().census); }
 
@@ -132,6 +140,15 @@ public:
   Work predict(const Problem &problem, bool transpose, bool accumulate) const override {
     return tiles::least_work(problem.csr, transpose, accumulate);
   }
+
+  bool gathers() const override { return false; }
+
+  double gathered_sectors(Executor &executor, const Problem &problem) const override {
+    return tiles::gathered_sectors(executor, problem.csr);
+  }
+
+  // Building it takes long, and is worth while only where loading x takes most of the time of a product otherwise.
+  bool suits(Executor &executor, const Problem &problem) const override { return gathered_sectors(executor, problem) >= 0.5; }
 
   std::unique_ptr<Format> build(Executor &executor, const Problem &problem) const override {
     const std::string why_not = check(executor.device(), problem);

@@ -33,22 +33,23 @@ static_assert(sizeof(Run) == 8);
 struct DeviceMatrix {
   csr::DeviceArrays    csr;       // sizes and row offsets; columns and values are released once the rest is built
   Array<std::uint8_t>  values;    // census.value_bytes each, in the order of place_of_value()
-  Array<std::uint16_t> columns;   // of each place: place_of_column(), and if a sum ends there
+  Array<std::uint16_t> columns;   // of each place: stored_column(), and whether a sum ends there
   Array<std::int32_t>  order;     // of each place: the number of its entry in the CSR, -1: none
   Array<std::int32_t>  tile_of;   // each chunk
   Array<std::int32_t>  first_sum; // of each strip
   Array<Item>          items;
-  Array<Bin>           bins; // and one more, which says where the last one ends
-  Array<Run>           runs; // of each bin, one a tile
+  Array<Bin>           bins;     // and one more, which says where the last one ends
+  Array<Run>           runs;     // of each bin, one a tile
   Array<std::int32_t>  row_sums; // how many sums rows before this one have; rows + 1 elements
-  Array<std::uint16_t> places;   // of rows' sums among their bin's, from the first row's first one on; bins start at multiples of 8
-  Array<double>        sums;
-  Array<int>           inexact; // 0; 1 once a new value is not exact in its few bits; only of narrow values
-  Census               census;
+  Array<std::uint16_t>
+                places; // of rows' sums among their bin's, from the first row's first one on; bins start at multiples of 8
+  Array<double> sums;
+  Array<int>    inexact; // 0; 1 once a new value is not exact in its few bits; only of narrow values
+  Census        census;
 
   std::int64_t bytes() const {
-    return csr.bytes() + values.bytes() + columns.bytes() + order.bytes() + tile_of.bytes() + first_sum.bytes() + items.bytes() +
-           bins.bytes() + runs.bytes() + row_sums.bytes() + places.bytes() + sums.bytes() + inexact.bytes();
+    return csr.bytes() + values.bytes() + columns.bytes() + order.bytes() + tile_of.bytes() + first_sum.bytes() +
+           items.bytes() + bins.bytes() + runs.bytes() + row_sums.bytes() + places.bytes() + sums.bytes() + inexact.bytes();
   }
 };
 

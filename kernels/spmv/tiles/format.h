@@ -41,12 +41,18 @@ constexpr int capacity = 7456; // partial sums of a bin that shared memory has a
 // row always fits.
 static_assert((1 + 2 * (width / used_of_strip + 1) + 1) * (most_tiles / 2) <= capacity);
 
-constexpr std::uint16_t ends = 0x8000; // of a stored column: its segment ends here, or is cut
-constexpr std::uint16_t place_mask = 0x7fff;
+constexpr std::uint16_t ends = 1; // in a stored column, beside place_of_column(): its segment ends here, or is cut
+static_assert(sizeof(double) << log2_width == 1 << 16);
 
 // Where a tile's column is in shared memory: neighbouring columns in different banks, and those of a power law too, whose numbers have
 // the same lowest bits more often than not. Its own inverse.
 constexpr int place_of_column(int column) { return column ^ ((column >> 4 ^ column >> 8 ^ column >> 12) & 15); }
+
+// As it is stored, 16 bits: the distance in bytes, and column_of() it.
+constexpr std::uint16_t stored_column(int column) {
+  return static_cast<std::uint16_t>(place_of_column(column) * static_cast<int>(sizeof(double)));
+}
+constexpr int column_of(std::uint16_t stored) { return place_of_column(stored / static_cast<int>(sizeof(double))); }
 
 // Where a chunk's value i is, so that a lane reads 16 bytes at once: values of `bytes` each, eight to a lane.
 constexpr int place_of_value(int i, int bytes) {

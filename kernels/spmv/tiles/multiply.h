@@ -12,6 +12,7 @@ namespace {
 using sell::Bfloat16;
 
 constexpr unsigned all_lanes = 0xffffffffU;
+constexpr int      batch = 4; // elements of x that a lane reads at once
 constexpr int      sum_threads = 512, add_threads = 512;
 constexpr int      sum_bytes = 8 * (width + sum_threads / 32 * chunk), add_bytes = (8 + 2) * capacity;
 
@@ -49,20 +50,21 @@ template <class Value> struct Entries {
 
   uint4 columns, values[loads];
 
-  __device__ void load(const std::uint16_t *all_columns, const Value *all_values, std::int64_t c, int lane, std::uint64_t policy) {
+  __device__ void load(const std::uint16_t *all_columns, const Value *all_values, std::int64_t c, int lane,
+                       std::uint64_t policy) {
     columns = load_once(all_columns + c * chunk + lane * entries_of_lane, policy);
 #pragma unroll
-    for (int k = 0; k < loads; ++k)
-      values[k] = load_once(all_values + c * chunk + (k * 32 + lane) * together, policy);
+    for (int k = 0; k < loads; ++k) values[k] = load_once(all_values + c * chunk + (k * 32 + lane) * together, policy);
   }
-  __device__ double        value(int e) const { return value_in(values[e / together], e % together, Value()); }
-  __device__ std::uint32_t column(int e) const { // and, in bit 15, whether a sum ends
-    const std::uint32_t two = e / 2 == 0 ? columns.x : e / 2 == 1 ? columns.y : e / 2 == 2 ? columns.z : columns.w;
-    return e % 2 == 0 ? two & 0xffffU : two >> 16;
+  __device__ double value(int e) const { return value_in(values[e / together], e % together, Value()); }
+  __device__ std::uint32_t two_columns(int e) const {
+    return e / 2 == 0 ? columns.x : e / 2 == 1 ? columns.y : e / 2 == 2 ? columns.z : columns.w;
   }
-  __device__ int ends_here() const {
-    constexpr unsigned two = ends << 16 | ends;
-    return __popc(columns.x & two) + __popc(columns.y & two) + __popc(columns.z & two) + __popc(columns.w & two);
+  __device__ std::uint32_t bytes_to_x(int e) const { return (e % 2 == 0 ? two_columns(e) : two_columns(e) >> 16) & 0xfff8U; }
+  __device__ bool          ends_at(int e) const { return two_columns(e) & (e % 2 == 0 ? ends : ends << 16); }
+  __device__ int           ends_here() const {
+              constexpr unsigned two = ends << 16 | ends;
+              return __popc(columns.x & two) + __popc(columns.y & two) + __popc(columns.z & two) + __popc(columns.w & two);
   }
 };
 
@@ -78,8 +80,9 @@ template <class Value> struct SumArguments {
   double              *sums;
 };
 
-// Where a warp's sum number `i` waits in shared memory: lanes that have eight each do not meet in a bank.
-__device__ int waiting_place(int i) { return i ^ ((i >> 3) & 7); }
+// Where a warp's sum waits in shared memory that would have its turn `bytes` after a multiple of 512: so lanes that have eight each do not
+// meet in a bank.
+__device__ std::uint32_t waiting_place(std::uint32_t bytes) { return bytes ^ (bytes >> 3 & 0x38); }
 
 __device__ int sum_of_lanes_before(int own, int lane) {
   int sum = own;
@@ -107,55 +110,62 @@ template <class Value>
 __global__ void __launch_bounds__(sum_threads, 2) sum_segments(const __grid_constant__ SumArguments<Value> a) {
   extern __shared__ double2 shared[];
   constexpr int             warps = sum_threads / 32;
-  double *const             x = reinterpret_cast<double *>(shared);
   const int                 lane = static_cast<int>(threadIdx.x % 32), warp = static_cast<int>(threadIdx.x / 32);
-  double *const             waiting = x + width + warp * chunk;
-  const Item                item = a.items[blockIdx.x];
-  const std::uint64_t       policy = once();
-  int                       c = warp * chunks_of_strip; // of the item
-  Entries<Value>            entries;
-  std::int32_t              to = 0;
+  const auto                own_bytes = static_cast<std::uint32_t>(8 * (width + warp * chunk)); // where the warp's sums wait
+  const auto                at = [](std::uint32_t bytes) -> double                &{
+    return *reinterpret_cast<double *>(reinterpret_cast<char *>(shared) + bytes);
+  };
+  const Item          item = a.items[blockIdx.x];
+  const std::uint64_t policy = once();
+  int                 c = warp * chunks_of_strip; // of the item
+  Entries<Value>      entries;
+  std::int32_t        to = 0;
+  const auto          load = [&] { entries.load(a.columns, a.values, item.first_chunk + c, lane, policy); };
+  const auto          first_sum = [&] { return __ldg(a.first_sum + item.first_strip + c / chunks_of_strip); };
   if (c < item.chunks) {
-    entries.load(a.columns, a.values, item.first_chunk + c, lane, policy);
-    to = __ldg(a.first_sum + item.first_strip + warp);
+    load();
+    to = first_sum();
   }
   const std::int64_t first = static_cast<std::int64_t>(item.tile) * width;
 #pragma unroll 8
   for (int i = static_cast<int>(threadIdx.x); i < width; i += sum_threads)
-    x[place_of_column(i)] = first + i < a.x_size ? __ldg(a.x + first + i) : 0.0;
+    at(stored_column(i)) = first + i < a.x_size ? __ldg(a.x + first + i) : 0.0;
   __syncthreads();
   double open = 0.0; // of the chunk before
   while (c < item.chunks) {
-    Entries<Value> next;
-    std::int32_t   next_to = 0;
-    const bool     last = c % chunks_of_strip == chunks_of_strip - 1 || c + 1 == item.chunks; // of the strip
-    const int      next_c = last ? c / chunks_of_strip * chunks_of_strip + warps * chunks_of_strip : c + 1;
-    if (next_c < item.chunks) {
-      next.load(a.columns, a.values, item.first_chunk + next_c, lane, policy);
-      if (last) next_to = __ldg(a.first_sum + item.first_strip + next_c / chunks_of_strip);
-    }
-    const int mine = entries.ends_here(), rank = sum_of_lanes_before(mine, lane), count = __shfl_sync(all_lanes, rank + mine, 31);
-    double    sum = lane == 0 ? open : 0.0;
-    int       at = rank;
+    const int mine = entries.ends_here(), rank = sum_of_lanes_before(mine, lane),
+              count = __shfl_sync(all_lanes, rank + mine, 31);
+    const std::uint32_t head = own_bytes + 8 * static_cast<std::uint32_t>(rank);
+    std::uint32_t       waiting = head;
+    double              sum = lane == 0 ? open : 0.0;
 #pragma unroll
-    for (int e = 0; e < entries_of_lane; ++e) {
-      const std::uint32_t column = entries.column(e);
-      sum = fma(entries.value(e), x[column & place_mask], sum);
-      if (column & ends) {
-        waiting[waiting_place(at++)] = sum;
-        sum = 0.0;
+    for (int e = 0; e < entries_of_lane; e += batch) {
+      double x[batch]; // read before a sum is written: for all that the compiler knows it may be written there
+#pragma unroll
+      for (int i = 0; i < batch; ++i) x[i] = at(entries.bytes_to_x(e + i));
+#pragma unroll
+      for (int i = 0; i < batch; ++i) {
+        sum = fma(entries.value(e + i), x[i], sum);
+        if (entries.ends_at(e + i)) {
+          at(waiting_place(waiting)) = sum;
+          waiting += 8;
+          sum = 0.0;
+        }
       }
     }
+    const bool last = c % chunks_of_strip == chunks_of_strip - 1 || c + 1 == item.chunks; // of the strip
+    c = last ? c / chunks_of_strip * chunks_of_strip + warps * chunks_of_strip : c + 1;
+    if (c < item.chunks) load();
+    const std::int32_t next = c < item.chunks && last ? first_sum() : to + count;
     sum = sum_since_end(sum, mine > 0, lane);
     const double before = __shfl_up_sync(all_lanes, sum, 1);
     open = last ? 0.0 : __shfl_sync(all_lanes, sum, 31);
-    if (mine > 0 && lane > 0) waiting[waiting_place(rank)] += before;
+    if (mine > 0 && lane > 0) at(waiting_place(head)) += before;
     __syncwarp();
-    for (int i = lane; i < count; i += 32) a.sums[to + i] = waiting[waiting_place(i)];
+#pragma unroll 2
+    for (int i = lane; i < count; i += 32) a.sums[to + i] = at(waiting_place(own_bytes + 8 * static_cast<std::uint32_t>(i)));
     __syncwarp();
-    entries = next;
-    to = last ? next_to : to + count;
-    c = next_c;
+    to = next;
   }
 }
 
@@ -182,7 +192,8 @@ __device__ void copy_runs(const AddArguments &a, const Run *runs, int count, dou
   if (threadIdx.x == 0) {
     const Run      last = runs[count - 1];
     const unsigned bytes = 8U * (last.at + last.count - base) + static_cast<unsigned>(place_bytes);
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(&barrier)), "r"(bytes) : "memory");
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(&barrier)), "r"(bytes)
+                 : "memory");
     if (place_bytes > 0) bulk_copy(to_places, places, static_cast<unsigned>(place_bytes), barrier, policy);
   }
   for (int t = static_cast<int>(threadIdx.x); t < count; t += add_threads) {
@@ -244,13 +255,13 @@ __global__ void __launch_bounds__(add_threads, 3) add_sums(const __grid_constant
   const Bin                 bin = a.bins[blockIdx.x];
   const Run *const          runs = a.runs + static_cast<std::int64_t>(blockIdx.x) * a.tiles;
   const std::int32_t       *row_sums = a.row_sums + bin.row, before = __ldg(row_sums);
-  const int                 count = __ldg(row_sums + bin.rows) - before, place_bytes = static_cast<int>(round_up_to(16, 2 * count));
+  const int count = __ldg(row_sums + bin.rows) - before, place_bytes = static_cast<int>(round_up_to(16, 2 * count));
   if (threadIdx.x == 0) initialise(arrived);
   __syncthreads();
   if (bin.rows == 1) return add_heavy_row(a, bin.row, count, runs, a.places + bin.first, place_bytes, sums, places, arrived);
   copy_runs(a, runs, a.tiles, sums, a.places + bin.first, place_bytes, places, arrived);
-  const int lane = static_cast<int>(threadIdx.x) % bin.lanes, rows_at_once = add_threads / bin.lanes;
-  int       row = static_cast<int>(threadIdx.x) / bin.lanes, begin = 0, end = 0;
+  const int  lane = static_cast<int>(threadIdx.x) % bin.lanes, rows_at_once = add_threads / bin.lanes;
+  int        row = static_cast<int>(threadIdx.x) / bin.lanes, begin = 0, end = 0;
   const auto load_range = [&](int of) {
     begin = of < bin.rows ? __ldg(row_sums + of) - before : 0;
     end = of < bin.rows ? __ldg(row_sums + of + 1) - before : 0;

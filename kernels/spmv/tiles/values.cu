@@ -36,13 +36,13 @@ __global__ void __launch_bounds__(block) write_values(const std::int32_t *order,
 }
 
 __device__ std::int32_t column_at(const std::uint16_t *columns, const std::int32_t *tile_of, std::int64_t place) {
-  return tile_of[place / chunk] * width + place_of_column(columns[place] & place_mask);
+  return tile_of[place / chunk] * width + column_of(columns[place]);
 }
 
 template <class Value>
-__global__ void __launch_bounds__(block) recover_entries(const std::int32_t *order, const std::uint16_t *columns,
-                                                         const std::int32_t *tile_of, const Value *values,
-                                                         std::int32_t *to_columns, double *to_values) {
+__global__ void __launch_bounds__(block)
+  recover_entries(const std::int32_t *order, const std::uint16_t *columns, const std::int32_t *tile_of, const Value *values,
+                  std::int32_t *to_columns, double *to_values) {
   const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * chunk;
   const int          i = place_of_stored<Value>(static_cast<int>(threadIdx.x));
   const std::int32_t entry = order[first + i];
@@ -124,9 +124,8 @@ void diagonal(Executor &executor, const DeviceMatrix &matrix, double *d) {
   TCBOUND_CUDA(cudaMemsetAsync(d, 0, sizeof(double) * static_cast<std::size_t>(rows), stream_of(executor)));
   if (matrix.census.places == 0) return;
   with_values(matrix, [&](const auto *values) {
-    find_diagonal<<<grid_of(matrix), block, 0, stream_of(executor)>>>(matrix.order.data(), matrix.columns.data(),
-                                                                      matrix.tile_of.data(), values,
-                                                                      matrix.csr.narrow_offsets.data(), rows, d);
+    find_diagonal<<<grid_of(matrix), block, 0, stream_of(executor)>>>(
+      matrix.order.data(), matrix.columns.data(), matrix.tile_of.data(), values, matrix.csr.narrow_offsets.data(), rows, d);
     TCBOUND_LAUNCHED();
   });
 }
