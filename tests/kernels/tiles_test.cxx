@@ -120,7 +120,7 @@ TEST_P(GpuTiles, SumsByHand) {
   EXPECT_EQ(census.bins, 1);
   EXPECT_EQ(census.sums, 2 + 2 + 2 + 2); // one and a filler in tiles 0, 1, 3, and one of tile 2
   EXPECT_EQ(census.places, 4 * tiles::chunk);
-  EXPECT_EQ(census.bytes, census.places * (8 + 2) + 4 * 4 + 4 * 16 + 16 + 4 * 8 + 4 * 4 + 8 * 2);
+  EXPECT_EQ(census.bytes, census.places * (8 + 2) + 4 * 4 + 4 * 16 + 24 + 4 * 8 + 4 * 4 + 8 * 2);
   EXPECT_EQ(format->work(false, false).bytes, census.bytes + 16 * census.sums + 8 * (30000 + 3));
 }
 

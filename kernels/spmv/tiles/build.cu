@@ -277,7 +277,7 @@ __global__ void list_bins(const std::int32_t *first_rows, std::int32_t bins, std
   const std::int32_t sums = row_sums[end] - row_sums[row];
   int                lanes = 1;
   while (lanes < 32 && static_cast<std::int64_t>(lanes) * sums_of_lane * (end - row) < sums) lanes *= 2;
-  to[b] = {row, end - row, static_cast<std::int32_t>(lists[b]), lanes};
+  to[b] = {row, end - row, static_cast<std::int32_t>(lists[b]), row_sums[row], sums, lanes};
 }
 
 __global__ void place_sums(const Sorted a, const Runs runs, const TileTable tiles, const std::int32_t *cuts,

@@ -15,12 +15,13 @@ struct alignas(16) Item {
 static_assert(sizeof(Item) == 16);
 
 // Rows of the second pass.
-struct alignas(16) Bin {
+struct alignas(8) Bin {
   std::int32_t row, rows;
   std::int32_t first; // where the list of its sums' places starts
+  std::int32_t sums_before, sums;
   std::int32_t lanes; // of a row
 };
-static_assert(sizeof(Bin) == 16);
+static_assert(sizeof(Bin) == 24);
 
 // The partial sums of a bin's rows in a tile.
 struct alignas(8) Run {

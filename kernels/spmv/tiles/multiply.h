@@ -254,11 +254,11 @@ __global__ void __launch_bounds__(add_threads, 3) add_sums(const __grid_constant
   std::uint16_t *const      places = reinterpret_cast<std::uint16_t *>(sums + capacity);
   const Bin                 bin = a.bins[blockIdx.x];
   const Run *const          runs = a.runs + static_cast<std::int64_t>(blockIdx.x) * a.tiles;
-  const std::int32_t       *row_sums = a.row_sums + bin.row, before = __ldg(row_sums);
-  const int count = __ldg(row_sums + bin.rows) - before, place_bytes = static_cast<int>(round_up_to(16, 2 * count));
+  const std::int32_t       *row_sums = a.row_sums + bin.row, before = bin.sums_before;
+  const int                 place_bytes = static_cast<int>(round_up_to(16, 2 * bin.sums));
   if (threadIdx.x == 0) initialise(arrived);
   __syncthreads();
-  if (bin.rows == 1) return add_heavy_row(a, bin.row, count, runs, a.places + bin.first, place_bytes, sums, places, arrived);
+  if (bin.rows == 1) return add_heavy_row(a, bin.row, bin.sums, runs, a.places + bin.first, place_bytes, sums, places, arrived);
   copy_runs(a, runs, a.tiles, sums, a.places + bin.first, place_bytes, places, arrived);
   const int  lane = static_cast<int>(threadIdx.x) % bin.lanes, rows_at_once = add_threads / bin.lanes;
   int        row = static_cast<int>(threadIdx.x) / bin.lanes, begin = 0, end = 0;
