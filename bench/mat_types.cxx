@@ -3,6 +3,7 @@ static char help[] =
   "aijtcbound's backends (for the default one also with vectors of type tcbound) and, on cubes, for stenciltcbound, against\n"
   "PETSc's own GPU types.\n\n"
   "  -cases a,b,...   matrices of the suite (default poisson7-256, poisson27-160, poisson7-64), or all\n"
+  "  -types a,b,...   only these, by the names that the output has, such as stenciltcbound,aijtcbound,petsc/sellcuda\n"
   "  -repeats N       timed batches (15)\n"
   "  -quick           small sizes, to test the benchmark itself\n"
   "  -output FILE     append results as JSON lines; -git_sha SHA and -git_dirty go into them\n\n";
@@ -25,6 +26,7 @@ using tcbound::bench::Synchronize;
 
 struct Options {
   std::vector<std::string>   cases = {"poisson7-256", "poisson27-160", "poisson7-64"};
+  std::vector<std::string>   types; // empty: all
   int                        repeats = 15;
   bool                       quick = false;
   tcbound::bench::Provenance provenance;
@@ -43,8 +45,10 @@ struct Type {
   std::string kernel; // of aijtcbound; empty: the type's own choice
 };
 
-// PETSc's own types, what aijtcbound takes by itself, the matrix as a stencil's, and each of aijtcbound's device kernels.
-PetscErrorCode ListTypes(const tcbound::bench::MatrixCase &one, std::vector<Type> *types) {
+// PETSc's own types, what aijtcbound takes by itself, the matrix as a stencil's, and each of aijtcbound's device kernels; of these the
+// chosen ones.
+PetscErrorCode ListTypes(const tcbound::bench::MatrixCase &one, const std::vector<std::string> &chosen,
+                         std::vector<Type> *types) {
   PetscInt           n;
   const char *const *names;
 
@@ -57,6 +61,18 @@ PetscErrorCode ListTypes(const tcbound::bench::MatrixCase &one, std::vector<Type
     const std::string name = names[k]; // spmv/format/backend
     if (BackendOf(name) != "host") types->push_back({"aijtcbound" + name.substr(name.find('/')), MATAIJTCBOUND, name});
   }
+  if (chosen.empty()) PetscFunctionReturn(PETSC_SUCCESS);
+  const auto among = [](const std::string &label) { return [&label](const Type &type) { return type.label == label; }; };
+  for (const std::string &label : chosen) // stenciltcbound is there for cubes only
+    PetscCheck(
+      label == MATSTENCILTCBOUND || std::any_of(types->begin(), types->end(), among(label)), PETSC_COMM_SELF,
+      PETSC_ERR_USER_INPUT,
+      "-types %s: the nearest names are petsc/aijcusparse, petsc/sellcuda, aijtcbound, %s and aijtcbound/FORMAT/BACKEND",
+      label.c_str(), MATSTENCILTCBOUND);
+  types->erase(
+    std::remove_if(types->begin(), types->end(),
+                   [&](const Type &type) { return std::find(chosen.begin(), chosen.end(), type.label) == chosen.end(); }),
+    types->end());
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -150,11 +166,14 @@ PetscErrorCode Report(const Options &options, std::vector<Line> &lines) {
       if (l.op == op && l.kernel.rfind("petsc/", 0) == 0 && (!baseline || l.time_us < baseline->time_us)) baseline = &l;
     for (Line &l : lines) {
       if (l.op != op) continue;
-      l.baseline = baseline->kernel;
-      l.baseline_time_us = baseline->time_us;
-      PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-14s %-20s %-26s %9.2f us %8.1f GB/s %6.3f of the roof, %6.3f x %s\n",
-                            l.name.c_str(), op, l.kernel.c_str(), l.time_us, l.gbps(), l.roof_fraction(), l.ratio(),
-                            l.baseline.c_str()));
+      if (baseline) {
+        l.baseline = baseline->kernel;
+        l.baseline_time_us = baseline->time_us;
+      }
+      PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-14s %-20s %-26s %9.2f us %8.1f GB/s %6.3f of the roof", l.name.c_str(), op,
+                            l.kernel.c_str(), l.time_us, l.gbps(), l.roof_fraction()));
+      if (baseline) PetscCall(PetscPrintf(PETSC_COMM_WORLD, ", %6.3f x %s", l.ratio(), l.baseline.c_str()));
+      PetscCall(PetscPrintf(PETSC_COMM_WORLD, "\n"));
       try {
         append(options.provenance, l);
       } catch (const std::exception &e) {
@@ -236,7 +255,7 @@ PetscErrorCode RunCase(const tcbound::bench::MatrixCase &one, const Options &opt
   PetscCall(VecCopy(host_x, x));
   PetscCall(MatMult(A, host_x, host_y));
   PetscCall(VecCopy(host_y, expected));
-  PetscCall(ListTypes(one, &types));
+  PetscCall(ListTypes(one, options.types, &types));
   for (const Type &type : types) PetscCall(RunType(one, m, type, A, x, y, expected, options, line, &lines));
   PetscCall(Report(options, lines));
   for (Vec *v : {&x, &y, &expected, &host_x, &host_y}) PetscCall(VecDestroy(v));
@@ -276,10 +295,11 @@ int main(int argc, char **argv) {
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(TCBoundInitialize());
   PetscCall(tcbound::bench::ReadList("-cases", &options.cases));
+  PetscCall(tcbound::bench::ReadList("-types", &options.types));
   PetscCall(tcbound::bench::ReadCount("-repeats", &options.repeats));
   PetscCall(tcbound::bench::ReadFlag("-quick", &options.quick));
   PetscCall(tcbound::bench::ReadProvenance(argc, argv, &options.provenance));
-  PetscCall(tcbound::bench::RefuseUnread("-cases, -repeats, -quick, -output, -git_sha, -git_dirty"));
+  PetscCall(tcbound::bench::RefuseUnread("-cases, -types, -repeats, -quick, -output, -git_sha, -git_dirty"));
   PetscCall(Run(options));
   PetscCall(PetscFinalize());
   return 0;

@@ -21,10 +21,11 @@ static PetscErrorCode ViewInfo(Mat A, PetscViewer viewer) {
   if (!A->assembled)
     PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "  [%d] not assembled\n", rank));
   else
-    PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "  [%d] coefficients: %s, %" PetscInt64_FMT " bytes; kernel: %s\n",
-                                                 rank, t->stencil.describe().c_str(),
-                                                 static_cast<PetscInt64>(t->stencil.coefficient_bytes()),
-                                                 t->format ? t->kernel->name().c_str() : "chosen at the first product"));
+    PetscCall(PetscViewerASCIISynchronizedPrintf(
+      viewer, "  [%d] coefficients: %s, %" PetscInt64_FMT " bytes; kernel: %s\n", rank,
+      t->format ? t->format->describe().c_str() : t->stencil.describe().c_str(),
+      static_cast<PetscInt64>(t->format ? t->format->coefficient_bytes() : t->stencil.coefficient_bytes()),
+      t->format ? t->kernel->name().c_str() : "chosen at the first product"));
   PetscCall(PetscViewerFlush(viewer));
   PetscCall(PetscViewerASCIIPopSynchronized(viewer));
   if (A->assembled && t->sweeps) // the same on all ranks
@@ -88,7 +89,7 @@ PetscErrorCode MatStencilTCBoundAddInfo(Mat A, MatTCBoundInfo *info, PetscLogDou
   PetscCall(MatStencilTCBoundUpdate(A));
   const tcbound::Work &work = t->format->work(false, tcbound::grid::Part::all);
   sums[0] += 0.5 * static_cast<PetscLogDouble>(work.useful_flops);
-  sums[1] += static_cast<PetscLogDouble>(t->stencil.coefficient_bytes());
+  sums[1] += static_cast<PetscLogDouble>(t->format->coefficient_bytes());
   sums[2] += static_cast<PetscLogDouble>(work.bytes);
   sums[3] += static_cast<PetscLogDouble>(work.useful_flops);
   *seconds += t->setup_seconds;

@@ -1,7 +1,10 @@
 // Every kernel of stencil/grid against a long double reference, and what compress() makes of coefficients.
+#include <cstring>
+
 #include "spmv_fixture.h"
 #include "stencil/grid/format.h"
 #include "stencil/grid/host_product.h"
+#include "stencil/grid/values.h"
 #ifdef TCBOUND_HAVE_CUDA
 #include "stencil/grid/cuda_core_tuning.h"
 #endif
@@ -15,7 +18,19 @@ using grid::Part;
 using grid::Slot;
 using grid::Stencil;
 
-enum class Values { constant, dirichlet, faces, scattered, variable, mixed, sparse };
+enum class Values {
+  constant,
+  dirichlet,
+  faces,
+  scattered,
+  variable,
+  mixed,
+  sparse,
+  symmetric,
+  symmetric_mixed,
+  nearly,
+  replaced
+};
 
 const char *name_of(Values values) {
   switch (values) {
@@ -33,6 +48,14 @@ const char *name_of(Values values) {
     return "some slots variable";
   case Values::sparse:
     return "some slots zero";
+  case Values::symmetric:
+    return "variable and symmetric";
+  case Values::symmetric_mixed:
+    return "symmetric, some slots constant";
+  case Values::nearly:
+    return "symmetric but for one bit";
+  case Values::replaced:
+    return "symmetric with rows of the identity at the faces";
   }
   return "";
 }
@@ -65,6 +88,28 @@ std::vector<Slot> slots_of(const Case &c) {
   return slots;
 }
 
+// What two rows have between them, in either order; a tenth are zeros of one sign or the other.
+double coupling(std::uint64_t a, std::uint64_t b) {
+  std::uint64_t bits = std::min(a, b) * 0x9e3779b97f4a7c15U + std::max(a, b) * 0xd1342543de82ef95U; // then as splitmix64
+  bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9U;
+  bits = (bits ^ (bits >> 27)) * 0x94d049bb133111ebU;
+  bits ^= bits >> 31;
+  const double value = static_cast<double>(static_cast<std::int64_t>(bits)) * 0x1p-63;
+  return bits % 10 ? value : std::copysign(0.0, value);
+}
+
+// The number of a slot's neighbour in the grid with its layers.
+std::uint64_t number_of(const Extents &e, std::int64_t i, std::int64_t j, std::int64_t k, int component) {
+  return static_cast<std::uint64_t>((((k + 4) * (e.ghosted(1) + 8) + j + 4) * (e.ghosted(0) + 8) + i + 4) * e.dof + component);
+}
+
+double symmetric_value(const Extents &e, const Slot &slot, std::int64_t i, std::int64_t j, std::int64_t k, int component,
+                       bool mixed) {
+  const int *o = slot.offset;
+  if (mixed && o[1] == 0) return 0.25 * (1 + o[0] * o[0] + o[2] * o[2]) + (component + 1) * (slot.component + 1);
+  return coupling(number_of(e, i, j, k, component), number_of(e, i + o[0], j + o[1], k + o[2], slot.component));
+}
+
 // Arrays by slot. Where a neighbour does not exist, something that must not be used.
 std::vector<std::vector<double>> values_of(const Case &c, const std::vector<Slot> &slots) {
   const Extents                   &e = c.extents;
@@ -85,8 +130,13 @@ std::vector<std::vector<double>> values_of(const Case &c, const std::vector<Slot
       for (int component = 0; component < e.dof; ++component) {
         double &to = arrays[s][static_cast<std::size_t>(cell * e.dof + component)];
         to = varies ? uniform(random) : constants[static_cast<std::size_t>(component)];
+        if (c.values == Values::symmetric || c.values == Values::symmetric_mixed || c.values == Values::nearly ||
+            c.values == Values::replaced)
+          to = symmetric_value(e, slots[s], i, j, k, component, c.values == Values::symmetric_mixed);
+        if (c.values == Values::nearly && s == 0 && i == e.n[0] / 2 && j == e.n[1] / 2 && k == e.n[2] / 2)
+          to = std::nextafter(to, 7.0);
         if (other) to = s % 2 ? 0.0 : 3.0 + component + static_cast<double>(cell % 3);
-        if (c.values == Values::dirichlet && face) {
+        if ((c.values == Values::dirichlet || c.values == Values::replaced) && face) {
           const bool here =
             !slots[s].offset[0] && !slots[s].offset[1] && !slots[s].offset[2] && slots[s].component == component;
           to = here ? 2.5 : 0.0;
@@ -213,8 +263,9 @@ protected:
   bool          in_parts_ = false;
 };
 
-constexpr Values all_values[] = {Values::constant, Values::dirichlet, Values::faces, Values::scattered,
-                                 Values::variable, Values::mixed,     Values::sparse};
+constexpr Values all_values[] = {Values::constant,        Values::dirichlet, Values::faces,  Values::scattered,
+                                 Values::variable,        Values::mixed,     Values::sparse, Values::symmetric,
+                                 Values::symmetric_mixed, Values::nearly};
 
 TEST_P(StencilGrid, OneCellAway) {
   const std::int64_t sizes[][3] = {{1, 1, 1},    {2, 1, 1},    {300, 1, 1},  {2, 2, 1},   {33, 17, 1},
@@ -240,7 +291,7 @@ TEST_P(StencilGrid, FurtherAway) {
 
 TEST_P(StencilGrid, Layers) {
   std::mt19937_64 random(3);
-  for (int repeat = 0; repeat < 60; ++repeat) {
+  for (int repeat = 0; repeat < 120; ++repeat) {
     Case c;
     c.width = 1 + static_cast<int>(random() % 3);
     const int dimensions = 1 + static_cast<int>(random() % 3);
@@ -251,7 +302,7 @@ TEST_P(StencilGrid, Layers) {
     }
     c.box = random() % 2;
     c.extents.dof = random() % 3 ? 1 : 1 + static_cast<int>(random() % 3);
-    c.values = all_values[random() % 7];
+    c.values = all_values[random() % std::size(all_values)];
     expect_case(c);
   }
 }
@@ -283,7 +334,8 @@ TEST_P(StencilGrid, CoefficientsThatAreNotFinite) {
 }
 
 TEST_P(StencilGrid, VectorsThatAreNotFinite) {
-  for (const Values values : {Values::constant, Values::variable}) { // without zeros, which may or may not meet an x
+  // Zeros may or may not meet an x, but those of arrays do.
+  for (const Values values : {Values::constant, Values::variable, Values::symmetric}) {
     const Case    c{{{40, 9, 6}}, 1, true, values};
     const auto    slots = slots_of(c);
     const auto    arrays = values_of(c, slots);
@@ -340,6 +392,41 @@ TEST_P(GpuGridVariants, Products) {
     }
 }
 
+TEST_P(GpuGridVariants, HalfOfSymmetricCoefficients) {
+  const std::int64_t cells = 40 * 33 * 30, faces = cells - 38 * 31 * 28;
+  for (const auto &[values, arrays, exceptions] : {std::tuple{Values::symmetric, 14, std::int64_t(0)},
+                                                   {Values::symmetric_mixed, 9, std::int64_t(0)},
+                                                   {Values::nearly, 14, std::int64_t(1)},
+                                                   {Values::replaced, 14, faces},
+                                                   {Values::variable, 27, std::int64_t(0)}}) {
+    const Case    c{{{40, 33, 30}}, 1, true, values};
+    const auto    slots = slots_of(c);
+    const Stencil stencil = compress(c.extents, slots, values_of(c, slots));
+    const auto    patterns = static_cast<std::int64_t>(stencil.patterns.size());
+    Problem       problem;
+    problem.stencil = &stencil;
+    const auto format = build(problem);
+    EXPECT_EQ(format->work(false, false).bytes, (16 + 8 * arrays) * cells + 12 * exceptions + 8 * patterns);
+    EXPECT_EQ(format->describe().find("symmetric: half of the arrays") != std::string::npos, values != Values::variable);
+    EXPECT_EQ(format->work(false, true), kernel().predict(problem, false, true));
+  }
+}
+
+// Around the ends of blocks, with and without neighbours beyond them; also gathered.
+TEST_P(GpuGridVariants, CoefficientsThatVary) {
+  const std::int64_t sizes[][3] = {{96, 12, 12}, {97, 13, 13}, {98, 16, 9}, {33, 33, 33},
+                                   {48, 8, 8},   {100, 40, 1}, {64, 24, 1}};
+  for (const bool march : {true, false}) {
+    choices_ = {march, 0, 0};
+    for (const auto &n : sizes)
+      for (const bool box : {false, true})
+        for (const Values values : {Values::symmetric, Values::symmetric_mixed, Values::replaced, Values::variable}) {
+          expect_case({{{n[0], n[1], n[2]}}, 1, box, values});
+          if (n[2] > 1) expect_case({{{n[0], n[1], n[2]}, {1, 0, 1}, {0, 1, 1}}, 1, box, values});
+        }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Gpu, GpuGridVariants, testing::ValuesIn(grid_kernels(MemorySpace::cuda)), test_name);
 
 #endif
@@ -372,6 +459,59 @@ TEST(StencilCoefficients, AreKeptBitForBit) {
     }
 }
 
+// Rows that are not symmetric, where others are, are found out to the bit, and few.
+TEST(StencilCoefficients, AreFoundSymmetric) {
+  const auto find = [](Values values, int dof) {
+    const Case c{{{30, 31, 32}, {1, 0, 1}, {0, 1, 1}, dof}, 1, true, values};
+    const auto slots = slots_of(c);
+    return compress(c.extents, slots, values_of(c, slots));
+  };
+  EXPECT_TRUE(find(Values::variable, 1).mirrors.empty());
+  EXPECT_TRUE(find(Values::mixed, 1).mirrors.empty());
+  EXPECT_TRUE(find(Values::symmetric, 2).mirrors.empty());
+  EXPECT_EQ(find(Values::symmetric, 1).mirrors.size(), 27U);
+  EXPECT_TRUE(find(Values::symmetric, 1).exceptions.empty());
+  const Stencil nearly = find(Values::nearly, 1), replaced = find(Values::replaced, 1);
+  EXPECT_EQ(nearly.mirrors.size(), 27U);
+  EXPECT_EQ(nearly.exceptions.size(), 1U);
+  EXPECT_EQ(replaced.mirrors.size(), 27U);
+  EXPECT_EQ(replaced.exceptions.size(), 30U * 31 * 32 - 28 * 29 * 30);
+  EXPECT_LE(replaced.patterns.size(), 2U * 27); // of one kind, but where a corner's only contradiction is between zeros
+}
+
+// Device code finds every coefficient where the layout says, in the cell's own place or its neighbour's.
+TEST(StencilCoefficients, AreLaidOutBitForBit) {
+  for (const Values values :
+       {Values::variable, Values::mixed, Values::symmetric, Values::symmetric_mixed, Values::nearly, Values::replaced})
+    for (const int dof : {1, 2})
+      for (const int layers : {0, 1, 2}) {
+        const Case    c{{{13, 20, 21}, {layers, 0, layers}, {0, layers, layers}, dof}, 1, true, values};
+        const auto    slots = slots_of(c);
+        const Stencil s = compress(c.extents, slots, values_of(c, slots));
+        SCOPED_TRACE(c.describe());
+        for (const int kind : {0, 1, 2, 3}) {
+          const bool halved = kind % 2 == 1;
+          if (halved && s.mirrors.empty()) continue;
+          const grid::Values       layout = lay_out_values(s, halved, kind > 1);
+          const grid::ValueLayout &l = layout.layout;
+          const auto               filled = fill_values(s, layout, halved);
+          EXPECT_EQ(l.arrays, halved ? (s.array_count() + 1) / 2 : s.array_count());
+          for (std::int64_t row = 0; row < c.extents.rows(); ++row) {
+            const std::int64_t cell = row / dof, i = cell % 13, j = cell / 13 % 20, k = cell / 260;
+            if (halved && std::binary_search(s.exceptions.begin(), s.exceptions.end(), cell)) continue;
+            for (int slot = 0; slot < s.slot_count(); ++slot) {
+              const auto at = static_cast<std::size_t>(slot);
+              if (s.arrays[at].empty() || !s.exists(s.slots[at], i, j, k)) continue;
+              const std::int64_t place = l.first + k * l.plane + j * l.line + i * dof + row % dof + layout.distances[at];
+              ASSERT_TRUE(place >= 0 && place < layout.size);
+              const double found = filled[static_cast<std::size_t>(place)], want = s.arrays[at][static_cast<std::size_t>(row)];
+              ASSERT_EQ(std::memcmp(&found, &want, sizeof found), 0) << found << " instead of " << want;
+            }
+          }
+        }
+      }
+}
+
 TEST(StencilCoefficients, AreStoredBriefly) {
   const auto bytes = [](Values values, std::int64_t n) {
     const Case    c{{{n, n, n}}, 1, false, values};
@@ -382,6 +522,7 @@ TEST(StencilCoefficients, AreStoredBriefly) {
   EXPECT_EQ(bytes(Values::constant, 20), 16 * 8000);
   EXPECT_EQ(bytes(Values::variable, 20), (16 + 7 * 8) * 8000);
   EXPECT_EQ(bytes(Values::mixed, 20), (16 + 4 * 8) * 8000);
+  EXPECT_EQ(bytes(Values::symmetric, 20), (16 + 7 * 8) * 8000);
   EXPECT_EQ(bytes(Values::dirichlet, 40), 16 * 64000 + 12 * (64000 - 38 * 38 * 38) + 7 * 8);
   EXPECT_LT(bytes(Values::faces, 40), 16 * 64000 + 12 * (64000 - 38 * 38 * 38) + 81 * 7 * 8);
 }

@@ -61,7 +61,7 @@ inline Grid random_grid(std::uint64_t seed) {
   return g;
 }
 
-enum class Fill { constant, dirichlet, variable, some_zero };
+enum class Fill { constant, dirichlet, variable, some_zero, symmetric, replaced }; // replaced: symmetric, Dirichlet's rows
 
 // The offsets of a grid's stencil.
 inline std::vector<MatStencil> offsets_of(const Grid &g) {
@@ -103,8 +103,18 @@ inline void fill(DM da, const Grid &g, Mat A, Fill how, InsertMode mode, std::ui
               double     value = random_number(seed, slot);
               if (how == Fill::variable)
                 value = random_number(seed, slot + 1000 * static_cast<std::uint64_t>(((k * g.size[1]) + j) * g.size[0] + i));
+              if (how == Fill::symmetric || how == Fill::replaced) {
+                std::uint64_t rows[2] = {0, 0}; // numbers of this row and the other one
+                for (PetscInt d = g.dim - 1; d >= 0; d--) {
+                  rows[0] = rows[0] * 1000 + static_cast<std::uint64_t>(at[d]);
+                  rows[1] = rows[1] * 1000 + static_cast<std::uint64_t>((to[d] + g.size[d]) % g.size[d]);
+                }
+                rows[0] = rows[0] * 10 + static_cast<std::uint64_t>(c);
+                rows[1] = rows[1] * 10 + static_cast<std::uint64_t>(b);
+                value = random_number(seed, std::min(rows[0], rows[1]) + 999983 * std::max(rows[0], rows[1]));
+              }
               if (how == Fill::some_zero && slot % 3) value = 0.0;
-              if (how == Fill::dirichlet && boundary)
+              if ((how == Fill::dirichlet || how == Fill::replaced) && boundary)
                 value = !offsets[o].i && !offsets[o].j && !offsets[o].k && b == c ? 2.0 : 0.0;
               columns.push_back({to[2], to[1], to[0], b});
               values.push_back(value);

@@ -35,7 +35,7 @@ constexpr double rounding = 1e-14; // of values near 1 after one or two operatio
 
 // Runs f on both matrices, and expects the same entries and products.
 template <class F> void expect_same_after(const Grid &g, F f, double tolerance = 0.0) {
-  for (Fill how : {Fill::constant, Fill::dirichlet, Fill::variable, Fill::some_zero}) {
+  for (Fill how : {Fill::constant, Fill::dirichlet, Fill::variable, Fill::some_zero, Fill::symmetric, Fill::replaced}) {
     SCOPED_TRACE(g.describe() + ", fill " + std::to_string(static_cast<int>(how)));
     StencilPair m(g, how);
     OK(MatSetOption(m.ours, MAT_KEEP_NONZERO_PATTERN, PETSC_TRUE));
@@ -308,7 +308,7 @@ TEST_P(StencilOperations, NeedADMDA) {
 }
 
 TEST_P(StencilOperations, SayWhatTheyKeep) {
-  for (Fill how : {Fill::constant, Fill::dirichlet, Fill::variable}) {
+  for (Fill how : {Fill::constant, Fill::dirichlet, Fill::variable, Fill::symmetric, Fill::replaced}) {
     Grid g = grid_2d();
     g.size[0] = g.size[1] = 60;
     StencilPair m(g, how);
@@ -321,8 +321,11 @@ TEST_P(StencilOperations, SayWhatTheyKeep) {
       OK(PetscViewerPopFormat(viewer));
     });
     EXPECT_TRUE(contains(text, "box of width 1 in 2D")) << text;
-    EXPECT_TRUE(contains(text, how == Fill::variable ? "9 points, variable" : "9 points, constant")) << text;
-    if (how == Fill::dirichlet) {
+    const bool constant = how == Fill::constant || how == Fill::dirichlet;
+    const bool halved = (how == Fill::symmetric || how == Fill::replaced) && backend() == "cuda_core";
+    EXPECT_TRUE(contains(text, constant ? "9 points, constant" : "9 points, variable")) << text;
+    EXPECT_EQ(contains(text, "symmetric: half of the arrays"), halved) << text;
+    if (how == Fill::dirichlet || (how == Fill::replaced && halved)) {
       EXPECT_TRUE(contains(text, "of 1 kinds")) << text;
     }
     EXPECT_TRUE(contains(text, "kernel: stencil/grid/" + backend())) << text;

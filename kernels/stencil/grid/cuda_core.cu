@@ -1,5 +1,5 @@
-// stencil/grid/cuda_core: constant coefficients and near neighbours by march.h, all else by gather.h. Where a grid has layers, rows
-// that need them are gathered.
+// stencil/grid/cuda_core: constant coefficients and near neighbours by march.h, those that vary by varying.h, all else by gather.h.
+// Where a grid has layers, rows that need them are gathered.
 #include <algorithm>
 #include <climits>
 #include <memory>
@@ -9,6 +9,7 @@
 #include "format.h"
 #include "gather.h"
 #include "marcher.h"
+#include "varying_product.h"
 
 namespace tcbound {
 namespace grid {
@@ -47,12 +48,25 @@ std::unique_ptr<Marcher> make_marcher(Executor &executor, const Stencil &s, cons
   return make_marcher(executor, s.extents.n, points, {choices.columns, choices.planes});
 }
 
+bool runs_varying(const Stencil &stencil, const CudaCoreChoices &choices) {
+  return choices.march && has_varying_kernel(stencil);
+}
+
+bool stores_half(const Stencil &stencil, const CudaCoreChoices &choices) {
+  return runs_varying(stencil, choices) && !stencil.mirrors.empty();
+}
+
 class CudaCoreFormat final : public GridFormat {
 public:
   CudaCoreFormat(Executor &executor, const Stencil &stencil, const CudaCoreChoices &choices)
-    : GridFormat(stencil), grid_(device_grid(stencil.extents)), marcher_(make_marcher(executor, stencil, choices)) {
+    : GridFormat(stencil, stores_half(stencil, choices)), grid_(device_grid(stencil.extents)),
+      layout_(lay_out_values(stencil, halved(), !runs_varying(stencil, choices))) {
     upload_slots(executor);
     upload_exceptions(executor);
+    if (runs_varying(stencil, choices))
+      marcher_ = make_varying(stencil, layout_, values_.data());
+    else
+      marcher_ = make_marcher(executor, stencil, choices);
     executor.synchronize();
   }
 
@@ -71,13 +85,13 @@ private:
     return to;
   }
   void upload_slots(Executor &executor);
-  void upload_values(Executor &executor);
   void upload_exceptions(Executor &executor);
   template <bool small, int rows>
   void launch_gather(cudaStream_t stream, const DeviceProduct &p, const std::vector<Box> &boxes, bool only_exceptions);
   void gather(cudaStream_t stream, const DeviceProduct &p, const std::vector<Box> &boxes, bool only_exceptions);
 
   DeviceGrid               grid_;
+  Values                   layout_;
   std::unique_ptr<Marcher> marcher_; // null: all rows are gathered
   std::vector<DeviceSlot>  ordered_; // constant ones first
   int                      constant_ = 0;
@@ -104,39 +118,32 @@ void CudaCoreFormat::upload_slots(Executor &executor) {
       std::copy_n(from.offset, 3, to.offset);
       to.component = from.component;
       to.constant = *first;
+      to.value = layout_.distances[slot];
       constant_ += constant;
       ordered_.push_back(to);
       constants.insert(constants.end(), first, first + dof);
     }
   slots_ = upload(executor, ordered_);
   constants_ = upload(executor, constants);
-  upload_values(executor);
-}
-
-void CudaCoreFormat::upload_values(Executor &executor) {
-  const Stencil      &s = stencil();
-  const std::int64_t  rows = s.extents.rows();
-  const int           arrays = s.array_count();
-  std::vector<double> tiled(static_cast<std::size_t>(divide_up(rows, value_tile) * value_tile * arrays), 0.0);
-  int                 array = 0;
-  for (const std::vector<double> &values : s.arrays) {
-    if (values.empty()) continue;
-    for (std::int64_t row = 0; row < rows; ++row)
-      tiled[static_cast<std::size_t>(value_index(row, array, arrays))] = values[static_cast<std::size_t>(row)];
-    ++array;
-  }
-  values_ = upload(executor, tiled);
+  values_ = upload(executor, fill_values(s, layout_, halved()));
 }
 
 void CudaCoreFormat::upload_exceptions(Executor &executor) {
   const Stencil &s = stencil();
-  if (s.exceptions.empty()) return;
+  if (s.exceptions.empty() || (s.array_count() > 0 && !halved())) return;
   std::vector<std::uint32_t> bits(static_cast<std::size_t>(divide_up(s.extents.cells(), 32)), 0);
   for (const std::int64_t cell : s.exceptions) bits[static_cast<std::size_t>(cell / 32)] |= std::uint32_t(1) << (cell % 32);
   bits_ = upload(executor, bits);
   cells_ = upload(executor, s.exceptions);
   kinds_ = upload(executor, s.exception_patterns);
-  patterns_ = upload(executor, s.patterns);
+  std::vector<double> patterns; // slots in the order of ordered_
+  const auto          dof = static_cast<std::ptrdiff_t>(s.extents.dof), width = dof * s.slot_count();
+  for (auto kind = s.patterns.begin(); kind != s.patterns.end(); kind += width)
+    for (const bool constant : {true, false})
+      for (std::ptrdiff_t slot = 0; slot < s.slot_count(); ++slot)
+        if (s.arrays[static_cast<std::size_t>(slot)].empty() == constant)
+          patterns.insert(patterns.end(), kind + slot * dof, kind + (slot + 1) * dof);
+  patterns_ = upload(executor, patterns);
   const Box core = s.core();
   exceptions_ = {cells_.data(), kinds_.data(), patterns_.data(), bits_.data(), cells_.size(), device_box(core), false, 0.0};
   exceptions_.diagonal_outside = s.diagonal_outside(core, &exceptions_.diagonal);
@@ -153,6 +160,7 @@ void CudaCoreFormat::launch_gather(cudaStream_t stream, const DeviceProduct &p, 
   slots.more = slots_.data();
   slots.constants = constants_.data();
   slots.values = values_.data();
+  slots.layout = layout_.layout;
   slots.count = s.slot_count();
   slots.constant = constant_;
   if (small) std::copy(ordered_.begin(), ordered_.end(), slots.slots);
@@ -205,16 +213,21 @@ void CudaCoreFormat::multiply(Executor &executor, const Product &p, const double
   if (layered && part != Part::interior) gather(stream, to, stencil().boxes(Part::shell), false);
 }
 
-// The diagonal entries of one component: of all cells, or of the listed exceptions. array: of the values; negative: constant.
+// The diagonal entries of one component: of all cells, or of the listed exceptions. values: null if constant.
 __global__ void take_diagonal(const DeviceSlot slot, const double *constants, const DeviceExceptions exceptions, bool listed,
-                              const double *values, int array, int arrays, std::int64_t count, int dof, int width, double *d) {
+                              const double *values, const ValueLayout layout, const DeviceGrid grid, std::int64_t count,
+                              int width, double *d) {
   const std::int64_t at = blockIdx.x * static_cast<std::int64_t>(blockDim.x) + threadIdx.x;
   if (at >= count) return;
-  const std::int64_t cell = listed ? exceptions.cells[at] : at, row = cell * dof + slot.component;
+  const std::int64_t cell = listed ? exceptions.cells[at] : at, line = cell / grid.n[0], k = line / grid.n[1];
+  const std::int64_t i = cell - line * grid.n[0], j = line - k * grid.n[1];
+  double            &to = d[cell * grid.dof + slot.component];
   if (listed)
-    d[row] = exceptions.patterns[static_cast<std::int64_t>(exceptions.kinds[at]) * width + slot.component];
+    to = exceptions.patterns[static_cast<std::int64_t>(exceptions.kinds[at]) * width + slot.component];
+  else if (values)
+    to = values[layout.first + k * layout.plane + j * layout.line + i * grid.dof + slot.component + slot.value];
   else
-    d[row] = array >= 0 ? values[value_index(row, array, arrays)] : constants[slot.component];
+    to = constants[slot.component];
 }
 
 void CudaCoreFormat::diagonal(Executor &executor, double *d) {
@@ -231,8 +244,8 @@ void CudaCoreFormat::diagonal(Executor &executor, double *d) {
       if (count == 0) continue;
       exceptions.patterns += s * static_cast<std::size_t>(dof); // of this slot
       take_diagonal<<<static_cast<unsigned>(divide_up(count, 256)), 256, 0, stream>>>(
-        slot, constants_.data() + s * static_cast<std::size_t>(dof), exceptions, listed, values_.data(),
-        static_cast<int>(s) - constant_, static_cast<int>(ordered_.size()) - constant_, count, dof, width, d);
+        slot, constants_.data() + s * static_cast<std::size_t>(dof), exceptions, listed,
+        static_cast<int>(s) < constant_ ? nullptr : values_.data(), layout_.layout, grid_, count, width, d);
       TCBOUND_LAUNCHED();
     }
   }
@@ -262,6 +275,10 @@ public:
     const Extents &e = problem.stencil->extents;
     if (e.n[0] * e.n[1] * e.dof > INT_MAX / 8) return "a plane of the grid has too many rows for it";
     return {};
+  }
+
+  Work predict(const Problem &problem, bool, bool accumulate) const override {
+    return problem.stencil->work(accumulate, Part::all, stores_half(*problem.stencil, {}));
   }
 
   std::unique_ptr<Format> build(Executor &executor, const Problem &problem) const override {

@@ -10,7 +10,7 @@
 namespace tcbound::grid {
 
 struct CudaCoreChoices {
-  bool march = true; // constant near neighbours; false: all rows are gathered
+  bool march = true; // near neighbours have kernels of their own; false: all rows are gathered
   int  columns = 0;  // of a tile of a march in 3D: 32 or 64; 0: what suits the grid
   int  planes = 0;   // that a block marches through; 0: as many as fill the device
 };

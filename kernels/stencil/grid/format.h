@@ -9,9 +9,11 @@ namespace tcbound::grid {
 
 class GridFormat : public Format {
 public:
-  explicit GridFormat(const Stencil &stencil) : stencil_(&stencil) {
+  // halved: of symmetric coefficients one half is stored.
+  explicit GridFormat(const Stencil &stencil, bool halved = false) : stencil_(&stencil), halved_(halved) {
     for (const Part part : {Part::all, Part::interior, Part::shell})
-      for (const bool accumulate : {false, true}) work_[static_cast<int>(part)][accumulate] = stencil.work(accumulate, part);
+      for (const bool accumulate : {false, true})
+        work_[static_cast<int>(part)][accumulate] = stencil.work(accumulate, part, halved);
   }
 
   const char *name() const override { return "grid"; }
@@ -27,11 +29,14 @@ public:
 
   Work           work(bool, bool accumulate) const override { return work(accumulate, Part::all); }
   const Work    &work(bool accumulate, Part part) const { return work_[static_cast<int>(part)][accumulate]; }
-  std::string    describe() const override { return stencil_->describe(); }
+  std::string    describe() const override { return stencil_->describe(halved_); }
+  std::int64_t   coefficient_bytes() const { return stencil_->coefficient_bytes(halved_); }
   const Stencil &stencil() const { return *stencil_; }
+  bool           halved() const { return halved_; }
 
 private:
   const Stencil *stencil_; // must outlive the format
+  bool           halved_;
   Work           work_[3][2];
 };
 

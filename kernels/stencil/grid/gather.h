@@ -4,6 +4,7 @@
 // rows that other kernels leave out. For .cu files only.
 
 #include "device_view.h"
+#include "values.h"
 
 namespace tcbound::grid {
 namespace {
@@ -17,28 +18,25 @@ struct DeviceSlot {
   int    distance; // of the neighbour's element from the first one of the row's cell, in x
   int    offset[3];
   int    component;
+
+  std::int64_t value; // of a slot that varies: Values::distances
 };
-
-// Coefficients of slots that vary, in tiles of rows: all slots of a tile lie together, so that a block reads one stretch of memory
-// rather than a piece of as many arrays as there are slots.
-constexpr int value_tile = 256;
-
-__host__ __device__ inline std::int64_t value_index(std::int64_t row, int array, int arrays) {
-  return ((row / value_tile) * arrays + array) * value_tile + row % value_tile;
-}
 
 // Constant slots first.
 template <bool small> struct DeviceSlots {
   DeviceSlot        slots[small ? small_slots : 1];
   const DeviceSlot *more;
   const double     *constants; // [slot][component]
-  const double     *values;    // of the others, at value_index()
+  const double     *values;    // of the others
+  ValueLayout       layout;
   int               count, constant;
 
   __device__ const DeviceSlot &slot(int s) const { return small ? slots[s] : more[s]; }
   __device__ double value(int s, int c, int dof) const { return dof == 1 ? slot(s).constant : __ldg(constants + s * dof + c); }
-  // Of the first slot that varies, in a row; the next one's is value_tile further.
-  __device__ const double *first_value(std::int64_t row) const { return values + value_index(row, 0, count - constant); }
+  // Of slots that vary, the place of element i of a line, less the slot's own distance.
+  __device__ const double *place(int i, int j, int k) const {
+    return values + (layout.first + k * layout.plane + j * layout.line + i);
+  }
 };
 
 // A box of cells, cut into blocks of rows plane by plane.
@@ -68,15 +66,15 @@ struct DeviceReach {
 template <bool small>
 __device__ double gather_anywhere(const DeviceGrid &grid, const DeviceSlots<small> &slots, const DeviceProduct &p, int i, int j,
                                   int k, int c, const double *pattern) {
-  const std::int64_t row = grid.cell(i, j, k) * grid.dof + c;
-  double             sum = 0.0;
+  const double *values = slots.place(i * grid.dof + c, j, k);
+  double        sum = 0.0;
   for (int s = 0; s < slots.count; ++s) {
     const DeviceSlot &slot = slots.slot(s);
     const int         at[3] = {i + slot.offset[0], j + slot.offset[1], k + slot.offset[2]};
     if (!grid.exists(at[0], at[1], at[2])) continue;
     const double value = pattern              ? __ldg(pattern + s * grid.dof + c)
                          : s < slots.constant ? slots.value(s, c, grid.dof)
-                                              : __ldg(slots.first_value(row) + (s - slots.constant) * value_tile);
+                                              : __ldg(values + slot.value);
     if (pattern && value == 0.0) continue;
     const double *from = grid.owned(at[0], at[1], at[2]) ? p.x + grid.cell(at[0], at[1], at[2]) * grid.dof
                                                          : p.ghosts + grid.ghost(at[0], at[1], at[2]) * grid.dof;
@@ -100,9 +98,9 @@ __device__ void gather_exceptions(const DeviceGrid &grid, const DeviceSlots<smal
   p.store(cell * grid.dof + c, gather_anywhere(grid, slots, p, i, j, k, c, pattern));
 }
 
-// The thread's rows, all of whose neighbours are owned.
+// The thread's rows, all of whose neighbours are owned. values: of the first one, as place() gives them.
 template <bool small, int rows>
-__device__ void gather_inside(const DeviceSlots<small> &slots, const DeviceProduct &p, int dof,
+__device__ void gather_inside(const DeviceSlots<small> &slots, const DeviceProduct &p, int dof, const double *values,
                               const std::int64_t (&cells)[rows], const int (&components)[rows], double (&sums)[rows]) {
   const double *x[rows];
 #pragma unroll
@@ -116,12 +114,10 @@ __device__ void gather_inside(const DeviceSlots<small> &slots, const DeviceProdu
 #pragma unroll
     for (int r = 0; r < rows; ++r) sums[r] = fma(slots.value(s, components[r], dof), __ldg(x[r] + distance), sums[r]);
   }
-  if (rows > 1) return; // rows are one where any slot varies
-  const double *values = slots.first_value(cells[0] * dof + components[0]);
+  if constexpr (rows == 1) { // as where any slot varies
 #pragma unroll 7
-  for (int s = slots.constant; s < slots.count; ++s) {
-    sums[0] = fma(__ldcs(values), __ldg(x[0] + slots.slot(s).distance), sums[0]);
-    values += value_tile;
+    for (int s = slots.constant; s < slots.count; ++s)
+      sums[0] = fma(__ldcs(values + slots.slot(s).value), __ldg(x[0] + slots.slot(s).distance), sums[0]);
   }
 }
 
@@ -155,7 +151,7 @@ __device__ void gather_box(const DeviceGrid &grid, const DeviceSlots<small> &slo
     inside = inside && row < box.rows && reach.inside(grid, i[r], j[r], k);
   }
   if (__all_sync(0xffffffffU, inside)) {
-    gather_inside(slots, p, grid.dof, cells, c, sums);
+    gather_inside(slots, p, grid.dof, slots.place(i[0] * grid.dof + c[0], j[0], k), cells, c, sums);
 #pragma unroll
     for (int r = 0; r < rows; ++r) store_row(exceptions, p, i[r], j[r], k, cells[r], grid.dof, c[r], sums[r]);
     return;

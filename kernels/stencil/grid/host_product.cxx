@@ -200,7 +200,7 @@ TCBOUND_INLINE void multiply_box(const Stencil &s, const Product &product, const
   const std::vector<Step> steps = find_steps(s);
   std::vector<double>     sums(static_cast<std::size_t>(e.dof));
   Line                    line;
-  auto                    exception = s.exceptions.begin();
+  auto                    exception = s.array_count() > 0 ? s.exceptions.end() : s.exceptions.begin();
   for (line.k = box.begin[2]; line.k < box.end[2]; ++line.k)
     for (line.j = box.begin[1]; line.j < box.end[1]; ++line.j) {
       const bool inside = line.j >= low[0] && line.j < e.n[1] - high[0] && line.k >= low[1] && line.k < e.n[2] - high[1];

@@ -48,13 +48,19 @@ struct Box {
 // way.
 enum class Part { all, interior, shell };
 
+// Whether the slot is at the cell itself or after it: of two slots that are each other's mirror images, the one that is stored.
+inline bool in_stored_half(const Slot &slot) {
+  const int *o = slot.offset;
+  return o[2] != 0 ? o[2] > 0 : o[1] != 0 ? o[1] > 0 : o[0] >= 0;
+}
+
 /*
   The coefficient of slot s in row `row` (component c) of a cell is
-    of an exception   patterns[(pattern * slots + s) * dof + c],
     of a slot with an array   arrays[s][row],
+    of an exception   patterns[(pattern * slots + s) * dof + c],
     else   constants[s * dof + c].
-  Entries whose cell does not exist (outside of all layers) are not there, whatever is stored for them. Exceptions are only where
-  no slot has an array.
+  Entries whose cell does not exist (outside of all layers) are not there, whatever is stored for them. Where slots have arrays,
+  exceptions are the rows that are not symmetric if all others are; arrays have their coefficients too.
 */
 struct Stencil {
   Extents                          extents;
@@ -64,6 +70,9 @@ struct Stencil {
   std::vector<std::int64_t>        exceptions; // cells, ascending
   std::vector<std::int32_t>        exception_patterns;
   std::vector<double>              patterns;
+  // If the coefficients are symmetric but for exceptions, of each slot the one that is its mirror image; else empty. Both have arrays, or
+  // both are constant. One component only.
+  std::vector<int> mirrors;
 
   int  slot_count() const { return static_cast<int>(slots.size()); }
   int  array_count() const;
@@ -82,10 +91,10 @@ struct Stencil {
   // multiple of the identity, as Dirichlet's conditions make them.
   bool diagonal_outside(const Box &core, double *diagonal) const;
 
-  // Of the rows of a part; layers belong to the shell.
-  Work         work(bool accumulate, Part part = Part::all) const;
-  std::int64_t coefficient_bytes() const;
-  std::string  describe() const;
+  // Of the rows of a part; layers belong to the shell. halved: of symmetric coefficients only one half is read.
+  Work         work(bool accumulate, Part part = Part::all, bool halved = false) const;
+  std::int64_t coefficient_bytes(bool halved = false) const;
+  std::string  describe(bool halved = false) const;
 
   // All slots' coefficients row by row.
   std::vector<std::vector<double>> expand() const;
