@@ -127,7 +127,7 @@ std::unique_ptr<Marcher> make_marcher(Executor &executor, const std::int64_t (&n
   if (dimensions == 2 && reach == 2)
     return box ? make(Direct<2, true, 2, 8, 2, 2, 5>()) : make(Direct<2, false, 2, 8, 1, 4, 5>());
   if (dimensions == 2 && reach == 3)
-    return box ? make(Direct<2, true, 3, 8, 4, 1, 4>()) : make(Direct<2, false, 3, 8, 2, 2, 4>());
+    return box ? make(Direct<2, true, 3, 7, 2, 2, 4>()) : make(Direct<2, false, 3, 6, 1, 4, 5>());
   return nullptr;
 }
 
