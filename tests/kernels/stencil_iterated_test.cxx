@@ -265,23 +265,25 @@ TEST_F(GpuStencilIterated, tensor_cores_repeat_their_results) {
   for (int run = 0; run < 20; ++run) expect_same_bits(solid, advance(*device_, *two, solid, solid_cells, 5), once);
 }
 
-// Lines that begin at multiples of 16 bytes are copied in pairs of cells.
-TEST_F(GpuStencilIterated, banded_passes_of_aligned_lines_agree_with_the_plain_kernel) {
+// Lines that begin at multiples of 16 bytes are read in pairs of cells.
+TEST_F(GpuStencilIterated, passes_of_aligned_lines_agree_with_the_plain_kernel) {
+  const std::pair<const char *, const char *> kernels[] = {
+    {"iterated", "cuda_core"}, {"banded", "cuda_core"}, {"banded", "tensor_core"}};
   for (const Shape &shape : stencil::shapes())
-    for (const char *backend : {"cuda_core", "tensor_core"})
+    for (const auto &[format, backend] : kernels)
       for (const int ring : {0, shape.radius}) {
-        if (shape.dimensions == 2) continue;
-        const Problem     p = random_problem(shape, {326, 130, 100}, ring, 18);
+        const bool        solid = shape.dimensions == 3;
+        const Problem     p = random_problem(shape, {solid ? 326 : 1034, solid ? 130 : 301, solid ? 100 : 1}, ring, 18);
         const Cells       cells = random_cells(p.grid.size(), 19);
         const std::size_t bytes = cells.size() * sizeof(double);
         Array<double>     in(*device_, p.grid.size());
         Array<double>     out(*device_, p.grid.size());
-        SCOPED_TRACE(std::string(backend) + ": " + name_of(p));
+        SCOPED_TRACE(std::string(format) + "/" + backend + ": " + name_of(p));
         device_->copy(in.data(), MemorySpace::cuda, cells.data(), MemorySpace::host, bytes);
-        for (const int depth : sweeper(backend, "banded").depths(shape, MmaShape::m8n8k4)) {
+        for (const int depth : sweeper(backend, format).depths(shape, MmaShape::m8n8k4)) {
           Cells found(cells.size(), std::nan(""));
           device_->copy(out.data(), MemorySpace::cuda, found.data(), MemorySpace::host, bytes);
-          const auto sweep = sweeper(backend, "banded").build(*device_, p, {depth});
+          const auto sweep = sweeper(backend, format).build(*device_, p, {depth});
           sweep->run(*device_, in.data(), out.data(), depth);
           device_->copy(found.data(), MemorySpace::host, out.data(), MemorySpace::cuda, bytes);
           const Cells expected = advance(*device_, *sweeper("plain").build(*device_, p, {1}), p, cells, depth);
@@ -310,11 +312,29 @@ TEST_F(GpuStencilIterated, values_that_are_no_numbers_spread_as_by_definition) {
   Cells         cells = random_cells(p.grid.size(), 11);
   cells[20 * 150 + 70] = std::nan("");
   cells[5 * 150 + 113] = INFINITY;
-  const int   depth = sweeper("cuda_core").depths(p.shape).back();
-  const Cells found = advance(*device_, *sweeper("cuda_core").build(*device_, p, {depth}), p, cells, depth);
-  const Cells expected = by_definition(p, cells, depth);
-  for (std::size_t i = 0; i < found.size(); ++i)
-    EXPECT_TRUE(found[i] == expected[i] || (std::isnan(found[i]) && std::isnan(expected[i]))) << i;
+  for (const int depth : sweeper("cuda_core").depths(p.shape)) {
+    const Cells found = advance(*device_, *sweeper("cuda_core").build(*device_, p, {depth}), p, cells, depth);
+    const Cells expected = by_definition(p, cells, depth);
+    for (std::size_t i = 0; i < found.size(); ++i)
+      EXPECT_TRUE(found[i] == expected[i] || (std::isnan(found[i]) && std::isnan(expected[i]))) << i << ", depth " << depth;
+  }
+}
+
+// Where all products are zeros, their signs show what a sum begins with. A weight that is not finite makes a NaN of a 0 outside.
+TEST_F(GpuStencilIterated, signs_of_zeros_and_infinite_weights_are_as_by_definition) {
+  for (const Shape &shape : stencil::shapes())
+    for (const bool infinite : {false, true}) {
+      Problem     p = random_problem(shape, {70, 21, 9}, 0, 22);
+      const Cells cells(static_cast<std::size_t>(p.grid.size()), infinite ? 1.0 : 0.0);
+      for (double &weight : p.weights) weight = -std::abs(weight);
+      if (infinite) p.weights.back() = INFINITY;
+      SCOPED_TRACE(name_of(p));
+      const Cells expected = by_definition(p, cells, 1),
+                  found = advance(*device_, *sweeper("cuda_core").build(*device_, p, {1}), p, cells, 1);
+      for (std::size_t i = 0; i < found.size(); ++i)
+        EXPECT_TRUE(std::isnan(expected[i]) ? std::isnan(found[i]) : std::memcmp(&found[i], &expected[i], sizeof(double)) == 0)
+          << i;
+    }
 }
 
 TEST_F(GpuStencilIterated, a_shape_without_a_pipeline_is_refused) {

@@ -10,36 +10,30 @@
 namespace tcbound::grid {
 namespace {
 
-// How a block works: a thread has `side` neighbouring cells in each of `per_thread` rows; planes come `at_once` behind one barrier,
-// and there is room for `stages` times as many.
-template <int columns_, int side_, int per_thread_, int threads_, int blocks_, int at_once_, int stages_> struct MarchTile {
+// How a block works: a thread has `side` neighbouring cells in each of `per_thread` rows; there is room for `stages` planes.
+template <int columns_, int side_, int per_thread_, int threads_, int blocks_, int stages_> struct MarchTile {
   static constexpr int columns = columns_, side = side_, per_thread = per_thread_, threads = threads_, blocks = blocks_,
-                       at_once = at_once_, stages = stages_;
+                       stages = stages_;
 };
 
-// A 3D stencil marches along the third dimension; a 2D one along the second, with a plane that is a line (its grid is then given as
-// n[0] x 1 x n[1]). box: all neighbours up to `reach` away, else those along the axes.
-template <int dimensions_, bool box_, int reach_, class T> struct March {
-  static constexpr int  dimensions = dimensions_, reach = reach_;
+// A stencil of three dimensions. box: all neighbours up to `reach` away, else those along the axes.
+template <bool box_, int reach_, class T> struct March {
+  static constexpr int  dimensions = 3, reach = reach_;
   static constexpr bool box = box_, direct = false;
   static constexpr int  columns = T::columns, side = T::side, per_thread = T::per_thread, threads = T::threads,
-                       blocks = T::blocks, at_once = T::at_once, stages = T::stages;
+                       blocks = T::blocks, stages = T::stages;
   static constexpr int lanes = columns / side, rows = threads / lanes * per_thread;
-  static constexpr int beyond = dimensions == 3 ? reach : 0; // neighbouring rows on each side
-  static constexpr int lead = 4;                             // columns on each side: whole sectors of the L2
-  static constexpr int pitch = columns + 2 * lead, height = rows + 2 * beyond, plane = pitch * height;
+  static constexpr int lead = 4; // columns on each side: whole sectors of the L2
+  static constexpr int pitch = columns + 2 * lead, height = rows + 2 * reach, plane = pitch * height;
   static constexpr int pairs = plane / 2, copies = (pairs + threads - 1) / threads; // of a thread, per plane
-  static constexpr int shared_bytes = stages * at_once * plane * 8;
-  static constexpr int across = 2 * reach + 1, coefficients = across * across * (dimensions == 3 ? across : 1);
+  static constexpr int shared_bytes = stages * plane * 8;
+  static constexpr int across = 2 * reach + 1, coefficients = across * across * across;
 
   static_assert(reach <= lead);
   static_assert(threads % lanes == 0 && columns % (2 * side) == 0 && 2 * copies <= 32 && side * per_thread <= 32);
-  static_assert(dimensions == 3 || (rows == 1 && per_thread == 1));
 
   static constexpr bool has(int dx, int dy, int dz) { return box || (dx != 0) + (dy != 0) + (dz != 0) <= 1; }
-  static constexpr int  at(int dx, int dy, int dz) {
-     return dimensions == 3 ? dx + reach + across * (dy + reach + across * (dz + reach)) : dx + reach + across * (dz + reach);
-  }
+  static constexpr int  at(int dx, int dy, int dz) { return dx + reach + across * (dy + reach + across * (dz + reach)); }
 };
 
 template <class M> struct MarchCoefficients {
@@ -58,7 +52,7 @@ template <class M> using MarchSums = double[M::across][M::per_thread][M::side];
 template <class M>
 __device__ __forceinline__ void add_plane(const MarchCoefficients<M> &a, const double *plane, MarchSums<M> &sums) {
 #pragma unroll
-  for (int row = 0; row < M::per_thread + 2 * M::beyond; ++row) {
+  for (int row = 0; row < M::per_thread + 2 * M::reach; ++row) {
     const double *own = plane + row * M::pitch;
     double        x[M::side + 2 * M::reach]; // what no one needs is not loaded
     if constexpr (M::side == 2) {
@@ -74,8 +68,8 @@ __device__ __forceinline__ void add_plane(const MarchCoefficients<M> &a, const d
     }
 #pragma unroll
     for (int r = 0; r < M::per_thread; ++r) {
-      const int dy = row - M::beyond - r;
-      if (dy < -M::beyond || dy > M::beyond) continue;
+      const int dy = row - M::reach - r;
+      if (dy < -M::reach || dy > M::reach) continue;
 #pragma unroll
       for (int dz = -M::reach; dz <= M::reach; ++dz)
 #pragma unroll
@@ -98,7 +92,7 @@ template <class M> struct Sources {
 #pragma unroll
     for (int copy = 0; copy < M::copies; ++copy) {
       const int e = 2 * (copy * M::threads + static_cast<int>(threadIdx.x)), i = i0 - M::lead + e % M::pitch,
-                j = j0 - M::beyond + e / M::pitch;
+                j = j0 - M::reach + e / M::pitch;
       const bool     line = unsigned(j) < unsigned(grid.n[1]) && e < M::plane;
       const unsigned two =
         (line && unsigned(i) < unsigned(grid.n[0]) ? 1U : 0U) | (line && unsigned(i + 1) < unsigned(grid.n[0]) ? 2U : 0U);
@@ -134,9 +128,7 @@ template <class M> struct Results {
   int      i, j;     // its first cell
   unsigned mine = 0; // bit r * side + c: a cell of the box
 
-  __device__ __forceinline__ Results(const DeviceBox &box, int i0, int j0)
-    : i(i0 + static_cast<int>(threadIdx.x) % M::lanes * M::side),
-      j(j0 + static_cast<int>(threadIdx.x) / M::lanes * M::per_thread) {
+  __device__ __forceinline__ Results(const DeviceBox &box, int i_, int j_) : i(i_), j(j_) {
 #pragma unroll
     for (int r = 0; r < M::per_thread; ++r)
 #pragma unroll
@@ -197,57 +189,51 @@ template <class M>
 __device__ __forceinline__ void march(const DeviceGrid &grid, const MarchCoefficients<M> &a, const DeviceProduct &p,
                                       const DeviceExceptions &exceptions, const DeviceBox &box, const MarchPlan &plan,
                                       int block, double *shared) {
-  constexpr int    at_once = M::at_once;
   const int        tile = block % (plan.tiles[0] * plan.tiles[1]), chunk = block / (plan.tiles[0] * plan.tiles[1]);
   const int        i0 = (box.begin[0] & ~1) + tile % plan.tiles[0] * M::columns;
   const int        j0 = box.begin[1] + tile / plan.tiles[0] * M::rows;
   const int        k0 = box.begin[2] + chunk * plan.planes, k1 = min(box.end[2], k0 + plan.planes), last = k1 - 1 + M::reach;
-  const Results<M> results(box, i0, j0);
+  const int        thread = static_cast<int>(threadIdx.x);
+  const Results<M> results(box, i0 + thread % M::lanes * M::side, j0 + thread / M::lanes * M::per_thread);
   const Sources<M> sources(grid, i0, j0);
   MarchSums<M>     sums = {};
   const auto       fetch = [&](int k, int stage) { // always one group of copies, if only an empty one
-#pragma unroll
-    for (int l = 0; l < at_once; ++l) {
-      double *to = shared + (stage * at_once + l) * M::plane;
-      if (k + l > last) continue;
-      if (plan.pairs_from)
-        request<M, true>(grid, p.x, sources, k + l, to);
+    double *to = shared + stage * M::plane;
+    if (k <= last) {
+            if (plan.pairs_from)
+        request<M, true>(grid, p.x, sources, k, to);
       else
-        request<M, false>(grid, p.x, sources, k + l, to);
+        request<M, false>(grid, p.x, sources, k, to);
     }
-    commit_copies();
+          commit_copies();
   };
   // Of the cells in `shared` the first that this thread has.
-  const int own = (M::beyond + results.j - j0) * M::pitch + M::lead + results.i - i0;
-  for (int s = 0; s < M::stages - 1; ++s) fetch(k0 - M::reach + s * at_once, s);
+  const int own = (M::reach + results.j - j0) * M::pitch + M::lead + results.i - i0;
+  for (int s = 0; s < M::stages - 1; ++s) fetch(k0 - M::reach + s, s);
 #pragma unroll 1
-  for (int first = k0 - M::reach, stage = 0; first <= last; first += at_once) {
+  for (int k = k0 - M::reach, stage = 0; k <= last; ++k) {
     wait_copies<M::stages - 2>();
-    __syncthreads(); // these planes are there, and everyone has read those whose place is taken next
-    fetch(first + (M::stages - 1) * at_once, stage == 0 ? M::stages - 1 : stage - 1);
-#pragma unroll
-    for (int l = 0; l < at_once; ++l) {
-      const int     k = first + l, done = k - M::reach;
-      const double *plane = shared + (stage * at_once + l) * M::plane + own;
-      add_plane<M>(a, plane - M::beyond * M::pitch, sums);
-      if (done >= k0 && (at_once == 1 || done < k1)) results.store_plane(grid, p, exceptions, plan.pairs_to, done, sums[0]);
-      if (exceptions.diagonal_outside && k >= k0 && k < k1) { // these rows need x of this plane alone
-        double scaled[M::per_thread][M::side];
-#pragma unroll
-        for (int r = 0; r < M::per_thread; ++r)
-#pragma unroll
-          for (int c = 0; c < M::side; ++c) scaled[r][c] = exceptions.diagonal * plane[r * M::pitch + c];
-        results.store_outside(grid, p, exceptions, k, scaled);
-      }
+    __syncthreads(); // this plane is there, and everyone has read the one whose place is taken next
+    fetch(k + M::stages - 1, stage == 0 ? M::stages - 1 : stage - 1);
+    const double *plane = shared + stage * M::plane + own;
+    add_plane<M>(a, plane - M::reach * M::pitch, sums);
+    if (k - M::reach >= k0) results.store_plane(grid, p, exceptions, plan.pairs_to, k - M::reach, sums[0]);
+    if (exceptions.diagonal_outside && k >= k0 && k < k1) { // these rows need x of this plane alone
+      double scaled[M::per_thread][M::side];
 #pragma unroll
       for (int r = 0; r < M::per_thread; ++r)
 #pragma unroll
-        for (int c = 0; c < M::side; ++c) {
-#pragma unroll
-          for (int s = 0; s + 1 < M::across; ++s) sums[s][r][c] = sums[s + 1][r][c];
-          sums[M::across - 1][r][c] = 0.0;
-        }
+        for (int c = 0; c < M::side; ++c) scaled[r][c] = exceptions.diagonal * plane[r * M::pitch + c];
+      results.store_outside(grid, p, exceptions, k, scaled);
     }
+#pragma unroll
+    for (int r = 0; r < M::per_thread; ++r)
+#pragma unroll
+      for (int c = 0; c < M::side; ++c) {
+#pragma unroll
+        for (int s = 0; s + 1 < M::across; ++s) sums[s][r][c] = sums[s + 1][r][c];
+        sums[M::across - 1][r][c] = 0.0;
+      }
     stage = stage + 1 == M::stages ? 0 : stage + 1;
   }
 }

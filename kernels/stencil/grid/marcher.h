@@ -19,9 +19,11 @@ struct MarchPoint {
   double value;
 };
 
-struct MarchChoices { // of marches
-  int columns = 0;    // of a tile of a box of width 1 in 3D: 32 or 64; 0: what suits the grid
-  int planes = 0;     // that a block marches through; 0: as many as fill the device
+struct MarchChoices {
+  int  columns = 0;        // of a tile of a march of a box of width 1 in 3D: 32 or 64; 0: what suits the grid
+  int  planes = 0;         // that a block marches through; 0: as many as fill the device
+  int  dimensions = 0;     // of the stencil; 0: those in which the grid has more than one cell
+  bool any_values = false; // also coefficients that are not finite: neighbours that do not exist are 0, and multiplied
 };
 
 // The kernel of a stencil and its coefficients.
@@ -29,11 +31,14 @@ class Marcher {
 public:
   virtual ~Marcher() = default;
   virtual void launch(void *stream, DeviceGrid grid, const DeviceProduct &p, DeviceExceptions exceptions, DeviceBox area) = 0;
+  // Operations over those needed where all n cells are computed.
+  virtual double redundancy(const std::int64_t (&n)[3]) const = 0;
 };
 
 // Null where there is no such kernel: coefficients must be finite, since neighbours that do not exist count as 0, and near. Points of the
-// kernel's shape (a star or a box) that the stencil lacks have the coefficient 0, so that an infinite x there gives NaN. n: cells of the
-// grid in its dimensions, at least 1.
+// kernel's shape (a star or a box) that the stencil lacks have the coefficient 0, so that an infinite x there gives NaN. Sums of direct
+// kernels have the bits of fused multiply-adds in the order of (dz, dy, dx), the first product alone. n: cells of the grid in its
+// dimensions, at least 1.
 std::unique_ptr<Marcher> make_marcher(Executor &executor, const std::int64_t (&n)[3], const std::vector<MarchPoint> &points,
                                       const MarchChoices &choices);
 

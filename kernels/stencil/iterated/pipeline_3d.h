@@ -8,6 +8,10 @@
 // own lines and, beyond them, through shared memory from the warps above and below: a barrier a stage. Tiles overlap by 2 T R
 // cells in x and in y.
 //
+// Cells that keep their values are computed like the others, and replaced when they leave a stage: by those of the input, which stays in
+// shared memory for the T R turns until its plane has left the last stage. Where passes relax, such cells change as well, and go through
+// all sums instead.
+//
 // A pass that relaxes adds b to the planes that a stage completes, R T to R planes behind the one that enters: b's planes arrive
 // R turns after those of the input and stay in shared memory until the last stage has read them.
 
@@ -18,33 +22,39 @@
 #include <cuda_runtime.h>
 
 #include "../../cuda/cell_copy.h"
+#include "plane_ranges.h"
 #include "points_3d.h"
 
 namespace tcbound::stencil {
 
 // Which of the cells at hand may keep their values. outside: none do, but some lie outside the array and are 0 in every step, which
-// takes a select for each cell and step where the others take one for each of its sums.
+// takes a select for each cell and step; where passes that relax have a ring, it takes one for each of the cell's sums.
 enum class EdgeOfTile { none, lines_and_columns, planes, outside };
 
-// A block takes `planes_each` planes of a tile's column. Blocks that follow each other are neighbours, which find in L2 what both
-// read.
 struct Tiles {
-  const double *in, *b; // b: only of passes that relax
-  double       *out;
-  int           nx, ny, nz, ring;
-  int           tiles_x, tiles_y, tile_columns, tile_lines, segments, planes_each;
+  const double     *in;
+  double           *out;
+  std::int64_t      to_b; // of passes that relax: from a cell of the input to that of b, R planes before
+  const PlaneRange *ranges;
+  std::int64_t      plane; // cells
+  int               nx, ny, nz, ring;
+  int               tiles_x, tiles_y, tile_columns, tile_lines;
 };
 
-// resident: blocks of a multiprocessor. ahead: plane buffers of a warp.
-template <int R_, Kind kind_, int T_, int W_, int lines_, int warps_, int resident_, bool relaxes_ = false, int ahead_ = 4>
+// resident: blocks of a multiprocessor. ahead: planes of a warp on their way, and the one that enters. sides: how planes are shared
+// out (share_planes()).
+template <int R_, Kind kind_, int T_, int W_, int lines_, int warps_, int resident_, bool relaxes_ = false, int ahead_ = 4,
+          int sides_ = 0>
 struct Pipeline3d {
-  static constexpr int  R = R_, T = T_, lines = lines_, warps = warps_, resident = resident_, ahead = ahead_;
+  static constexpr int  R = R_, T = T_, lines = lines_, warps = warps_, resident = resident_, ahead = ahead_, sides = sides_;
   static constexpr Kind kind = kind_;
   static constexpr bool relaxes = relaxes_;
   static constexpr int  W = W_, columns = 32 * W, tile = lines * warps, margin = T * R, threads = 32 * warps;
   static constexpr int  plane = columns * lines;                     // cells of a warp
   static constexpr int  sources = relaxes ? (T - 1) * R + ahead : 0; // plane buffers of b
-  static constexpr int  warp_doubles = (ahead + sources) * plane;
+  static constexpr int  kept = relaxes ? 0 : margin;                 // planes that cells which keep their values are taken from
+  static constexpr int  slots = ahead + kept;
+  static constexpr int  warp_doubles = (slots + sources) * plane;
   static constexpr int  exchange = warps * 2 * R * columns; // lines that the warps of a block show each other
   static constexpr int  shared_bytes = 8 * (warps * warp_doubles + 2 * exchange);
   static constexpr bool wide = kind != Kind::star; // neighbours in x of neighbours in y count
@@ -81,52 +91,73 @@ template <class P> __device__ __forceinline__ void add_sides(Line<P> &line) {
   }
 }
 
-// Adds plane dz of the stencil to a cell's sum; lines[dy + R] are those around the cell.
-template <class P, int dz>
-__device__ __forceinline__ double add_plane(double sum, const Line<P> (&lines)[2 * P::R + 1], int i, const Weights3d &w) {
-  constexpr int R = P::R;
-  bool          first = dz == -R;
-#pragma unroll
-  for (int dy = -R; dy <= R; ++dy)
-#pragma unroll
-    for (int dx = -R; dx <= R; ++dx)
-      if (has_point(P::kind, dz, dy, dx)) {
-        const double weight = w.at[dz + R][dy + R][dx + R], value = lines[dy + R][i + R + dx];
-        sum = first ? weight * value : fma(weight, value, sum);
-        first = false;
-      }
-  return sum;
+// Of plane dz = -R of the stencil, which makes new sums, the first point.
+template <class P> constexpr bool first_point(int dy, int dx) {
+  for (int y = -P::R; y <= P::R; ++y)
+    for (int x = -P::R; x <= P::R; ++x)
+      if (has_point(P::kind, -P::R, y, x)) return y == dy && x == dx;
+  return false;
 }
 
-// plane: that of sums[0] before this turn. b: of the cells that are completed, where the pass relaxes.
-template <class P, EdgeOfTile edge, int k>
+// Adds a plane to the sums of a line's cells; lines[dy + R] are those around it. Of sums[k + 1] it is plane R - 1 - k of the stencil;
+// sums[0] are complete then. Products of one point follow each other, so that multiply-adds which wait for each other lie apart.
+template <class P>
+__device__ __forceinline__ void add_plane(double (&sums)[2 * P::R + 1][P::W], const Line<P> (&lines)[2 * P::R + 1],
+                                          const Weights3d &w) {
+  constexpr int R = P::R;
+#pragma unroll
+  for (int k = -1; k < 2 * R; ++k)
+#pragma unroll
+    for (int dy = -R; dy <= R; ++dy)
+#pragma unroll
+      for (int dx = -R; dx <= R; ++dx) {
+        const int dz = R - 1 - k;
+        if (!has_point(P::kind, dz, dy, dx)) continue;
+        const double weight = w.at[dz + R][dy + R][dx + R];
+#pragma unroll
+        for (int i = 0; i < P::W; ++i) {
+          const double value = lines[dy + R][i + R + dx];
+          sums[k + 1][i] = dz == -R && first_point<P>(dy, dx) ? weight * value : fma(weight, value, sums[k + 1][i]);
+        }
+      }
+}
+
+// plane: that of sums[0] before this turn. b: of the cells that are completed; where the pass does not relax, what they keep.
+template <class P, EdgeOfTile edge>
 __device__ __forceinline__ void advance_line(double (&sums)[2 * P::R][P::lines][P::W], double (&done)[P::W], int j,
                                              const Line<P> (&lines)[2 * P::R + 1], const StepWeights<Weights3d> &w,
                                              const double (&b)[P::W], unsigned fixed_cells, int plane, int ring, int last) {
-  constexpr int R = P::R, dz = R - 1 - k;
-  if constexpr (k < 2 * R) {
-    constexpr bool by_plane = edge == EdgeOfTile::planes || edge == EdgeOfTile::outside;
-    constexpr bool passes = edge != EdgeOfTile::none && edge != EdgeOfTile::outside; // through all sums
-    const bool     fixed_plane = by_plane && (plane + k + 1 < ring || plane + k + 1 > last);
+  constexpr int  R = P::R, W = P::W;
+  constexpr bool by_plane = edge == EdgeOfTile::planes || edge == EdgeOfTile::outside;
+  constexpr bool passes = P::relaxes && edge != EdgeOfTile::none && edge != EdgeOfTile::outside; // through all sums
+  double         next[2 * R + 1][W];
 #pragma unroll
-    for (int i = 0; i < P::W; ++i) {
-      double old = 0.0;
-      if constexpr (k + 1 < 2 * R) old = sums[k + 1][j][i];
-      double     sum = add_plane<P, dz>(old, lines, i, w.points);
-      const bool fixed = edge != EdgeOfTile::none && (fixed_plane || (fixed_cells >> (j * P::W + i) & 1));
-      if (passes && fixed) sum = dz != 0 ? old : P::relaxes ? w.sources.ring_weight * lines[R][i + R] : lines[R][i + R];
-      if constexpr (k < 0) {
-        done[i] = P::relaxes ? fma(passes && fixed ? w.sources.ring_source : w.sources.source, b[i], sum) : sum;
+  for (int k = 0; k <= 2 * R; ++k)
+#pragma unroll
+    for (int i = 0; i < W; ++i) next[k][i] = k < 2 * R ? sums[k][j][i] : 0.0;
+  add_plane<P>(next, lines, w.points);
+#pragma unroll
+  for (int k = -1; k < 2 * R; ++k) {
+    const bool fixed_plane = by_plane && (plane + k + 1 < ring || plane + k + 1 > last);
+#pragma unroll
+    for (int i = 0; i < W; ++i) {
+      const bool fixed = edge != EdgeOfTile::none && (fixed_plane || (fixed_cells >> (j * W + i) & 1));
+      double     sum = next[k + 1][i];
+      if (passes && fixed) {
+        const double own = lines[R][i + R];
+        sum = k == R - 1 ? w.sources.ring_weight * own : k + 1 < 2 * R ? sums[k + 1][j][i] : 0.0;
+      }
+      if (k < 0) {
+        done[i] = P::relaxes ? fma(passes && fixed ? w.sources.ring_source : w.sources.source, b[i], sum) : fixed ? b[i] : sum;
         if (edge == EdgeOfTile::outside && fixed) done[i] = 0.0;
       } else
         sums[k][j][i] = sum;
     }
-    advance_line<P, edge, k + 1>(sums, done, j, lines, w, b, fixed_cells, plane, ring, last);
   }
 }
 
 // A plane enters a stage in `v`, the one R before it leaves. exchange: this stage's lines of all warps. source: of the plane that
-// leaves, the lane's first cell in the buffer.
+// leaves, the lane's first cell in the buffer (b's, or the input's).
 template <class P, EdgeOfTile edge>
 __device__ __forceinline__ void advance_stage(double (&sums)[2 * P::R][P::lines][P::W], double (&v)[P::lines][P::W],
                                               double *exchange, const double *source, const StepWeights<Weights3d> &w,
@@ -139,11 +170,11 @@ __device__ __forceinline__ void advance_stage(double (&sums)[2 * P::R][P::lines]
     put_line<W>(own + i * columns, v[i]);
     put_line<W>(own + (R + i) * columns, v[lines - R + i]);
   }
-  __syncthreads();
   // The first warp and the last one read lines of their own for those beyond the tile: they end in the margin.
   const double *above = warp == 0 ? own : own - R * columns, *below = warp == P::warps - 1 ? own : own + 2 * R * columns;
-  Line<P>       around[2 * R + 1];
-  const auto    enter = [&](int at, int line) {
+  __syncthreads();
+  Line<P>    around[2 * R + 1];
+  const auto enter = [&](int at, int line) {
     double cells[W];
     if (line < 0)
       get_line<W>(cells, above + (line + R) * columns);
@@ -160,8 +191,8 @@ __device__ __forceinline__ void advance_stage(double (&sums)[2 * P::R][P::lines]
     enter(2 * R, j + R);
     if (!P::wide) add_sides<P>(around[R]);
     double b[W] = {};
-    if constexpr (P::relaxes) get_line<W>(b, source + j * columns);
-    advance_line<P, edge, -1>(sums, v[j], j, around, w, b, fixed_cells, plane, ring, last);
+    if constexpr (P::relaxes || edge != EdgeOfTile::none) get_line<W>(b, source + j * columns);
+    advance_line<P, edge>(sums, v[j], j, around, w, b, fixed_cells, plane, ring, last);
 #pragma unroll
     for (int at = 0; at < 2 * R; ++at)
 #pragma unroll
@@ -236,36 +267,27 @@ __device__ __forceinline__ void start_plane(double (&v)[P::lines][P::W], const t
 
 } // namespace pipeline
 
+// Planes z_begin to z_end of a tile.
 template <class P>
-__global__ void __launch_bounds__(P::threads, P::resident) advance_tiles(const Tiles g, const typename P::Weights w) {
+__device__ __forceinline__ void advance_segment(const Tiles &g, const typename P::Weights &w, double *shared, int tile,
+                                                int z_begin, int z_end) {
   using namespace pipeline;
-  constexpr int             R = P::R, T = P::T, W = P::W, lines = P::lines, columns = P::columns, ahead = P::ahead;
-  extern __shared__ double2 shared[];
-  const int                 lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  double *const             planes = reinterpret_cast<double *>(shared) + warp * P::warp_doubles;
-  double *const             sources = planes + ahead * P::plane; // of b
-  double *const             exchange = reinterpret_cast<double *>(shared) + P::warps * P::warp_doubles;
-  const std::int64_t        plane_cells = static_cast<std::int64_t>(g.nx) * g.ny;
-  const int                 tiles = g.tiles_x * g.tiles_y, item = static_cast<int>(blockIdx.x);
-  const int      z_begin = item / tiles * g.planes_each, z_end = min(z_begin + g.planes_each, g.nz), last = g.nz - 1 - g.ring;
-  const Place<P> place(g, item % tiles);
-  int            turns = 0; // stages so far: they take the two exchange buffers in turns
-
-  int                z_fetched = z_begin - P::margin;
-  const int          z_fetch_end = min(z_end + P::margin, g.nz);
-  const std::int64_t first = z_fetched * plane_cells + place.corner;
-  const double      *from = g.in + first, *from_b = P::relaxes ? g.b + (first - R * plane_cells) : nullptr;
-  const auto         fetch = [&] { // the next plane into its buffer and, of b, the one R before
-    const auto outside = [&](int at) { return at < 0 || at >= z_fetch_end; };
-    copy_plane<P>(planes + slot_of<ahead>(z_fetched) * P::plane + lane, from, outside(z_fetched), place, g.nx);
-    if constexpr (P::relaxes) {
-              copy_plane<P>(sources + slot_of<P::sources>(z_fetched - R) * P::plane + lane, from_b, outside(z_fetched - R), place,
-                    g.nx);
-              from_b += plane_cells;
-    }
+  constexpr int R = P::R, T = P::T, W = P::W, lines = P::lines, columns = P::columns, ahead = P::ahead;
+  const int     lane = threadIdx.x % 32, warp = threadIdx.x / 32, last = g.nz - 1 - g.ring;
+  double *const planes = shared + warp * P::warp_doubles, *const sources = planes + P::slots * P::plane; // of b
+  double *const      exchange = shared + P::warps * P::warp_doubles;
+  Place<P>           place(g, tile);
+  int                z = z_begin - P::margin;
+  const int          z_stop = z_end + P::margin;
+  const std::int64_t first = z * g.plane + place.corner;
+  const double      *from = g.in + first;
+  const auto         fetch = [&](int next) { // a plane into its buffer and, of b, the one R before
+    const auto outside = [&](int plane) { return plane < 0 || plane >= z_stop || plane >= g.nz; };
+    copy_plane<P>(planes + slot_of<P::slots>(next) * P::plane + lane, from, outside(next), place, g.nx);
+    if constexpr (P::relaxes)
+      copy_plane<P>(sources + slot_of<P::sources>(next - R) * P::plane + lane, from + g.to_b, outside(next - R), place, g.nx);
     commit_copies();
-    from += plane_cells;
-    ++z_fetched;
+    from += g.plane;
   };
 
   State3d<P> state;
@@ -278,86 +300,81 @@ __global__ void __launch_bounds__(P::threads, P::resident) advance_tiles(const T
 #pragma unroll
         for (int i = 0; i < W; ++i) state.sums[s][k][j][i] = 0.0;
 #pragma unroll 1
-  for (int i = 0; i < ahead - 1; ++i) fetch();
-  double    *to = g.out + z_begin * plane_cells + place.corner;
-  int        z = z_begin - P::margin;
+  for (int i = 0; i < ahead - 1; ++i) fetch(z + i);
+  double    *to = g.out + (z_begin * g.plane + place.corner);
   const auto turn = [&](auto edge) {
     double v[lines][W];
+    asm volatile("" : "+r"(place.copied), "+r"(place.written), "+r"(place.fixed)); // not each bit in a register
     wait_copies<ahead - 2>();
     __syncwarp(); // plane z is there, and all lanes are done with plane z - 1, whose buffer is filled next
-    double *const plane = planes + slot_of<ahead>(z) * P::plane;
+    const double *const plane = planes + slot_of<P::slots>(z) * P::plane;
 #pragma unroll
     for (int j = 0; j < lines; ++j) get_line<W>(v[j], plane + j * columns + lane * W);
-    fetch();
+    fetch(z + ahead - 1);
     if constexpr (P::relaxes) {
       constexpr bool edges = decltype(edge)::value != EdgeOfTile::none;
       if (w.starts) start_plane<P, edges>(v, w, place.fixed, z < g.ring || z > last);
     }
 #pragma unroll
     for (int s = 0; s < T; ++s) {
-      const double *source = nullptr;
-      if constexpr (P::relaxes) source = sources + slot_of<P::sources>(z - (s + 1) * R) * P::plane + lane * W;
-      advance_stage<P, decltype(edge)::value>(state.sums[s], v, exchange + (turns & 1) * P::exchange, source,
-                                              weights_of_step(w, s), place.fixed, z - (s + 1) * R, g.ring, last);
-      ++turns;
+      constexpr int slots = P::relaxes ? P::sources : P::slots;
+      const int     leaving = z - (s + 1) * R;
+      const double *source = (P::relaxes ? sources : planes) + slot_of<slots>(leaving) * P::plane + lane * W;
+      advance_stage<P, decltype(edge)::value>(state.sums[s], v, exchange + ((z * T + s) & 1) * P::exchange, source,
+                                              weights_of_step(w, s), place.fixed, leaving, g.ring, last);
     }
     if (z - P::margin >= z_begin) {
+      double *const stage = planes + slot_of<P::slots>(z - P::kept) * P::plane; // has been read
 #pragma unroll
-      for (int j = 0; j < lines; ++j) put_line<W>(plane + j * columns + lane * W, v[j]); // the plane that came has been read
+      for (int j = 0; j < lines; ++j) put_line<W>(stage + j * columns + lane * W, v[j]);
       __syncwarp();
       double *line = to;
 #pragma unroll
       for (int j = 0; j < lines; ++j, line += g.nx)
 #pragma unroll
         for (int i = 0; i < W; ++i)
-          if (place.written >> (j * W + i) & 1) line[32 * i] = plane[j * columns + lane + 32 * i];
-      to += plane_cells;
+          if (place.written >> (j * W + i) & 1) line[32 * i] = stage[j * columns + lane + 32 * i];
+      to += g.plane;
     }
     ++z;
   };
   // Cells that keep their values need care: at the grid's sides in all planes, else in the first and the last ones.
-  const int z_stop = z_end + P::margin;
-  const int inner_begin = min(max(z, g.ring + P::margin), z_stop), inner_end = max(inner_begin, min(z_stop, last + 1 - R));
-  constexpr EdgeOfTile without_ring = P::relaxes ? EdgeOfTile::outside : EdgeOfTile::planes;
+  constexpr EdgeOfTile without_ring = P::relaxes ? EdgeOfTile::outside : EdgeOfTile::none;
 #pragma unroll 1
-  for (int part = 0; part < 3; ++part) {
-    const int stop = part == 0 ? inner_begin : part == 1 ? inner_end : z_stop;
-    if (P::relaxes && g.ring == 0 && (part != 1 || place.side)) {
-#pragma unroll 1
-      while (z < stop) turn(std::integral_constant<EdgeOfTile, without_ring>());
-    } else if (part != 1) {
-#pragma unroll 1
-      while (z < stop) turn(std::integral_constant<EdgeOfTile, EdgeOfTile::planes>());
-    } else if (place.side) {
-#pragma unroll 1
-      while (z < stop) turn(std::integral_constant<EdgeOfTile, EdgeOfTile::lines_and_columns>());
-    } else {
-#pragma unroll 1
-      while (z < stop) turn(std::integral_constant<EdgeOfTile, EdgeOfTile::none>());
-    }
+  while (z < z_stop) {
+    const bool inner = z >= g.ring + P::margin && z <= last - R;
+    if (P::relaxes && g.ring == 0 && (!inner || place.side))
+      turn(std::integral_constant<EdgeOfTile, without_ring>());
+    else if (!inner)
+      turn(std::integral_constant<EdgeOfTile, EdgeOfTile::planes>());
+    else if (place.side)
+      turn(std::integral_constant<EdgeOfTile, EdgeOfTile::lines_and_columns>());
+    else
+      turn(std::integral_constant<EdgeOfTile, EdgeOfTile::none>());
   }
 }
 
-// Segments of at most some 64 planes: where there are many, several for each block that is resident, so that blocks which take
-// longer, those at the sides of the grid, do not leave the others idle; where there are few, as many as end together the soonest.
-template <class P> int segment_planes(int planes, int tiles, int multiprocessors) {
-  const auto ceil_divide = [](int a, int b) { return (a + b - 1) / b; };
-  const int  most = 64, slots = P::resident * multiprocessors, fewest = ceil_divide(planes, most);
-  const auto turns = [&](int segments) {
-    return ceil_divide(tiles * segments, slots) * (ceil_divide(planes, segments) + 2 * P::margin);
-  };
-  int best = fewest;
-  for (int segments = fewest; segments <= planes && tiles * segments <= 4 * slots; ++segments)
-    if (turns(segments) < turns(best)) best = segments;
-  return ceil_divide(planes, best);
+template <class P>
+__global__ void __launch_bounds__(P::threads, P::resident) advance_tiles(const Tiles g, const typename P::Weights w) {
+  extern __shared__ double2  shared[];
+  const volatile PlaneRange *range = g.ranges + blockIdx.x; // is read anew rather than kept in registers
+  int                        at = range->begin;
+#pragma unroll 1
+  while (at < range->end) {
+    const int tile = at / g.nz, z_begin = at - tile * g.nz, z_end = min(g.nz, z_begin + range->end - at);
+    __syncthreads(); // all have read their neighbours' lines
+    advance_segment<P>(g, w, reinterpret_cast<double *>(shared), tile, z_begin, z_end);
+    at += z_end - z_begin;
+  }
 }
 
-template <class P> Tiles plan_tiles(const Grid &grid, int multiprocessors) {
+template <class P> Tiles plan_tiles(const Grid &grid) {
   const auto ceil_divide = [](int a, int b) { return (a + b - 1) / b; };
   Tiles      g = {};
   g.nx = static_cast<int>(grid.extent[0]);
   g.ny = static_cast<int>(grid.extent[1]);
   g.nz = static_cast<int>(grid.extent[2]);
+  g.plane = static_cast<std::int64_t>(g.nx) * g.ny;
   g.ring = grid.ring;
   const auto split = [&](int cells, int most, int &pieces, int &each) {
     each = ceil_divide(std::max(cells, 1), ceil_divide(std::max(cells, 1), most));
@@ -365,10 +382,14 @@ template <class P> Tiles plan_tiles(const Grid &grid, int multiprocessors) {
   };
   split(g.nx, P::columns - 2 * P::margin, g.tiles_x, g.tile_columns);
   split(g.ny, P::tile - 2 * P::margin, g.tiles_y, g.tile_lines);
-  split(g.nz, segment_planes<P>(std::max(g.nz, 1), g.tiles_x * g.tiles_y, multiprocessors), g.segments, g.planes_each);
   return g;
 }
 
-inline unsigned blocks_of(const Tiles &g) { return static_cast<unsigned>(g.tiles_x * g.tiles_y * g.segments); }
+// sides: as equal_ranges() takes it; 0: short ranges.
+template <class P> std::vector<PlaneRange> share_planes(const Tiles &g, int multiprocessors) {
+  const TilesToShare tiles = {g.tiles_x, g.tiles_y, g.nz, 2 * P::margin};
+  const int          blocks = P::resident * multiprocessors;
+  return P::sides > 0 ? equal_ranges(tiles, blocks, P::sides) : short_ranges(tiles, blocks);
+}
 
 } // namespace tcbound::stencil

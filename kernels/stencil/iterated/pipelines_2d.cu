@@ -26,12 +26,11 @@ std::vector<PassMaker> pipelines_2d(const Shape &shape) {
   const auto is = [&](const Shape &known) { return shape.dimensions == 2 && shape.offsets == known.offsets; };
   if (is(star(2, 1)))
     return {maker<1, false, 2, 4, 16>(), maker<1, false, 4, 4, 16>(), maker<1, false, 6, 4, 12>(), maker<1, false, 8, 4, 8>()};
-  if (is(star(2, 2)))
-    return {maker<2, false, 1, 4, 16>(), maker<2, false, 2, 4, 12>(), maker<2, false, 3, 4, 12>(), maker<2, false, 4, 4, 8>()};
+  if (is(star(2, 2))) return {maker<2, false, 2, 4, 12>(), maker<2, false, 3, 4, 12>(), maker<2, false, 4, 4, 8>()};
   if (is(star(2, 3))) return {maker<3, false, 2, 4, 12>(), maker<3, false, 3, 4, 8>()};
   if (is(box(2, 1))) return {maker<1, true, 2, 4, 16>(), maker<1, true, 4, 4, 16>(), maker<1, true, 6, 4, 12>()};
   if (is(box(2, 2))) return {maker<2, true, 2, 4, 16>(), maker<2, true, 3, 4, 12>()};
-  if (is(box(2, 3))) return {maker<3, true, 1, 4, 12>(), maker<3, true, 2, 4, 8>()};
+  if (is(box(2, 3))) return {maker<3, true, 2, 4, 8>()};
   return {};
 }
 
