@@ -115,12 +115,15 @@ public:
   // tried where there are others.
   virtual bool suits(Executor &, const Problem &) const { return true; }
 
-  // Whether its formats always do what Format::gathers() says.
+  // False if some format of it may not do what Format::gathers() says.
   virtual bool gathers() const { return true; }
 
   // How many sectors of 32 bytes of x an entry of a matrix in the executor's memory asks the second-level cache for, where products load
-  // x row by row: an estimate by samples of kernels that need not, to choose among these and others; 0 if unknown.
+  // x row by row: an estimate by samples of kernels that need not, to choose among these and others; 0 if it is few or unknown.
   virtual double gathered_sectors(Executor &, const Problem &) const { return 0.0; }
+
+  // Whether it is not worth a try where suits() cannot be asked.
+  virtual bool only_if_it_suits() const { return false; }
 
   virtual std::unique_ptr<Format> build(Executor &executor, const Problem &problem) const = 0;
 

@@ -14,9 +14,8 @@
 namespace tcbound::tiles {
 namespace {
 
-constexpr int          block = 256;
-constexpr std::int64_t item_chunks = 128;
-constexpr int          most_together = 1024; // sums of a row in a bin with other rows
+constexpr int block = 256;
+constexpr int most_together = 1024; // sums of a row in a bin with other rows
 
 unsigned grid_for(std::int64_t threads) { return static_cast<unsigned>((threads + block - 1) / block); }
 
@@ -318,6 +317,11 @@ public:
     lay_out();
     place();
     list_sums();
+    numbers_ = Array<std::int32_t>(); // before values take memory
+    sorted_rows_ = Array<std::int32_t>();
+    ends_ = Array<std::int32_t>();
+    partial_ = Array<std::int32_t>();
+    tile_keys_ = Array<std::uint16_t>();
     census.bytes = matrix_.columns.bytes() + matrix_.first_sum.bytes() + matrix_.items.bytes() + matrix_.bins.bytes() +
                    matrix_.runs.bytes() + matrix_.row_sums.bytes() + matrix_.places.bytes();
     census.value_bytes = 2;
@@ -410,11 +414,13 @@ private:
     std::vector<std::int32_t> chunks(static_cast<std::size_t>(tables)), strips(chunks.size());
     executor_.copy(chunks.data(), MemorySpace::host, tile_chunks_.data(), MemorySpace::cuda, 4 * chunks.size());
     executor_.copy(strips.data(), MemorySpace::host, tile_strips_.data(), MemorySpace::cuda, 4 * strips.size());
+    const std::int64_t blocks = sum_blocks * executor_.device().multiprocessors; // that run at once
+    const auto         each = static_cast<std::int32_t>(
+      chunks_of_strip * std::clamp((strips.back() + blocks - 1) / blocks, std::int64_t(1), std::int64_t(sum_warps)));
     std::vector<Item> items;
     for (std::int32_t t = 0; t < tiles_; ++t)
-      for (std::int32_t c = chunks[t]; c < chunks[t + 1]; c += item_chunks)
-        items.push_back({t, strips[t] + (c - chunks[t]) / chunks_of_strip, c,
-                         static_cast<std::int32_t>(std::min<std::int64_t>(item_chunks, chunks[t + 1] - c))});
+      for (std::int32_t c = chunks[t]; c < chunks[t + 1]; c += each)
+        items.push_back({t, strips[t] + (c - chunks[t]) / chunks_of_strip, c, std::min(each, chunks[t + 1] - c)});
     matrix_.items = some<Item>(static_cast<std::int64_t>(items.size()));
     if (!items.empty())
       executor_.copy(matrix_.items.data(), MemorySpace::cuda, items.data(), MemorySpace::host, items.size() * sizeof(Item));

@@ -89,7 +89,7 @@ public:
 
   std::int64_t stored_bytes() const override { return matrices_.bytes(); }
 
-  double      usual_share() const override { return 0.68; }
+  double      usual_share() const override { return tiles::usual_share; }
   bool        gathers() const override { return false; }
   std::string describe() const override { return tiles::describe(plain().census); }
 
@@ -144,11 +144,17 @@ public:
   bool gathers() const override { return false; }
 
   double gathered_sectors(Executor &executor, const Problem &problem) const override {
-    return tiles::gathered_sectors(executor, problem.csr);
+    const tiles::Sample sample = tiles::take_sample(executor, problem.csr);
+    return sample.gathers() ? sample.sectors : 0.0;
   }
 
-  // Building it takes long, and is worth while only where loading x takes most of the time of a product otherwise.
-  bool suits(Executor &executor, const Problem &problem) const override { return gathered_sectors(executor, problem) >= 0.5; }
+  bool only_if_it_suits() const override { return true; }
+
+  // Building it takes long: only where an entry, with a value in 64 bits, costs less than row by row, in 32-bit columns.
+  bool suits(Executor &executor, const Problem &problem) const override {
+    const tiles::Sample sample = tiles::take_sample(executor, problem.csr);
+    return sample.gathers() && (8 + 2 + 18 * sample.segments) / tiles::usual_share < (8 + 4 + 32 * sample.sectors) / row_by_row;
+  }
 
   std::unique_ptr<Format> build(Executor &executor, const Problem &problem) const override {
     const std::string why_not = check(executor.device(), problem);
@@ -159,6 +165,10 @@ public:
   void apply(Executor &executor, Format &format, const Product &product) const override {
     static_cast<tiles::CudaCoreFormat &>(format).multiply(executor, product);
   }
+
+private:
+  // What such products move through the second-level cache, of the memory's bandwidth (../../../src/model/selection.h, format sell).
+  static constexpr double row_by_row = 1.27 * 0.9;
 };
 
 } // namespace

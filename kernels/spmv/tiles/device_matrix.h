@@ -7,7 +7,9 @@
 
 namespace tcbound::tiles {
 
-// What a block of the first pass does: consecutive strips of a tile.
+constexpr int sum_warps = 16, sum_blocks = 2; // of a block of the first pass; of a multiprocessor
+
+// What a block of the first pass does: consecutive strips of a tile, at most as many as it has warps.
 struct alignas(16) Item {
   std::int32_t tile, first_strip, first_chunk;
   std::int32_t chunks;

@@ -27,10 +27,9 @@ std::string describe(const Census &census) {
   char text[200];
   if (census.nonzeros == 0) return "no entries";
   std::snprintf(text, sizeof text,
-                "%lld tiles of %d columns, %lld bins of rows; %.4g partial sums a row, of %.4g entries each; values in %d bits",
+                "%lld tiles of %d columns, %lld bins of rows; %.4g places for partial sums an entry; values in %d bits",
                 static_cast<long long>(census.tiles), width, static_cast<long long>(census.bins),
-                static_cast<double>(census.sums) / static_cast<double>(census.rows),
-                static_cast<double>(census.nonzeros) / static_cast<double>(census.sums), 8 * census.value_bytes);
+                static_cast<double>(census.sums) / static_cast<double>(census.nonzeros), 8 * census.value_bytes);
   return text;
 }
 

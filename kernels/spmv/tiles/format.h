@@ -15,7 +15,7 @@
 // longer, as in graphs of a power law. This is propagation blocking (S. Beamer, K. Asanovic, D. Patterson, IPDPS 2017) with sums
 // instead of products where a tile has several entries of a row.
 //
-// Within a tile entries lie in strips of `strip`, which a warp reads in chunks of 256, eight to a lane. The last place of a strip has no
+// Within a tile entries lie in strips of `strip`, one for a warp, which reads them in chunks of 256, eight to a lane. The last place of a strip has no
 // entry: if a segment goes on in the next strip, its sum is cut there into two, and the place makes a third one that means nothing, so
 // that runs keep an even number of sums, as 16-byte copies want them. So does a place without an entry after a run of an odd number.
 //
@@ -62,12 +62,14 @@ constexpr int place_of_value(int i, int bytes) {
 
 constexpr std::int64_t round_up_to(std::int64_t unit, std::int64_t size) { return (size + unit - 1) / unit * unit; }
 
+constexpr double usual_share = 0.68; // Format::usual_share()
+
 // How a matrix is stored. Bytes are of the arrays that a product reads, partial sums apart.
 struct Census {
   std::int64_t rows = 0, columns = 0, nonzeros = 0;
   std::int64_t tiles = 0, bins = 0;
   std::int64_t places = 0; // for entries, those without one counted
-  std::int64_t sums = 0;   // partial ones
+  std::int64_t sums = 0;   // partial ones, those counted that mean nothing
   std::int64_t bytes = 0;
   int          value_bytes = 8; // of each value: 2, 4 or 8
 };

@@ -13,7 +13,7 @@ using sell::Bfloat16;
 
 constexpr unsigned all_lanes = 0xffffffffU;
 constexpr int      batch = 4; // elements of x that a lane reads at once
-constexpr int      sum_threads = 512, add_threads = 512;
+constexpr int      sum_threads = 32 * sum_warps, add_threads = 512;
 constexpr int      sum_bytes = 8 * (width + sum_threads / 32 * chunk), add_bytes = (8 + 2) * capacity;
 
 // ---- Entries of a lane ----
@@ -105,11 +105,10 @@ __device__ double sum_since_end(double open, bool ended, int lane) {
   return open;
 }
 
-// A block a part of a tile, a warp one strip after the other.
+// A block some strips of a tile, a warp one of them.
 template <class Value>
-__global__ void __launch_bounds__(sum_threads, 2) sum_segments(const __grid_constant__ SumArguments<Value> a) {
+__global__ void __launch_bounds__(sum_threads, sum_blocks) sum_segments(const __grid_constant__ SumArguments<Value> a) {
   extern __shared__ double2 shared[];
-  constexpr int             warps = sum_threads / 32;
   const int                 lane = static_cast<int>(threadIdx.x % 32), warp = static_cast<int>(threadIdx.x / 32);
   const auto                own_bytes = static_cast<std::uint32_t>(8 * (width + warp * chunk)); // where the warp's sums wait
   const auto                at = [](std::uint32_t bytes) -> double                &{
@@ -118,21 +117,18 @@ __global__ void __launch_bounds__(sum_threads, 2) sum_segments(const __grid_cons
   const Item          item = a.items[blockIdx.x];
   const std::uint64_t policy = once();
   int                 c = warp * chunks_of_strip; // of the item
+  const int           end = min(c + chunks_of_strip, item.chunks);
   Entries<Value>      entries;
-  std::int32_t        to = 0;
   const auto          load = [&] { entries.load(a.columns, a.values, item.first_chunk + c, lane, policy); };
-  const auto          first_sum = [&] { return __ldg(a.first_sum + item.first_strip + c / chunks_of_strip); };
-  if (c < item.chunks) {
-    load();
-    to = first_sum();
-  }
+  if (c < end) load();
+  std::int32_t       to = c < end ? __ldg(a.first_sum + item.first_strip + warp) : 0;
   const std::int64_t first = static_cast<std::int64_t>(item.tile) * width;
 #pragma unroll 8
   for (int i = static_cast<int>(threadIdx.x); i < width; i += sum_threads)
     at(stored_column(i)) = first + i < a.x_size ? __ldg(a.x + first + i) : 0.0;
   __syncthreads();
   double open = 0.0; // of the chunk before
-  while (c < item.chunks) {
+  while (c < end) {
     const int mine = entries.ends_here(), rank = sum_of_lanes_before(mine, lane),
               count = __shfl_sync(all_lanes, rank + mine, 31);
     const std::uint32_t head = own_bytes + 8 * static_cast<std::uint32_t>(rank);
@@ -153,19 +149,16 @@ __global__ void __launch_bounds__(sum_threads, 2) sum_segments(const __grid_cons
         }
       }
     }
-    const bool last = c % chunks_of_strip == chunks_of_strip - 1 || c + 1 == item.chunks; // of the strip
-    c = last ? c / chunks_of_strip * chunks_of_strip + warps * chunks_of_strip : c + 1;
-    if (c < item.chunks) load();
-    const std::int32_t next = c < item.chunks && last ? first_sum() : to + count;
+    if (++c < end) load();
     sum = sum_since_end(sum, mine > 0, lane);
     const double before = __shfl_up_sync(all_lanes, sum, 1);
-    open = last ? 0.0 : __shfl_sync(all_lanes, sum, 31);
+    open = __shfl_sync(all_lanes, sum, 31);
     if (mine > 0 && lane > 0) at(waiting_place(head)) += before;
     __syncwarp();
 #pragma unroll 2
     for (int i = lane; i < count; i += 32) a.sums[to + i] = at(waiting_place(own_bytes + 8 * static_cast<std::uint32_t>(i)));
     __syncwarp();
-    to = next;
+    to += count;
   }
 }
 

@@ -56,6 +56,14 @@ public:
     TCBOUND_LAUNCHED();
   }
 
+  double redundancy(const std::int64_t (&n)[3]) const override {
+    const unsigned lengths[3] = {block_.x, block_.y, block_.z};
+    double         product = 1.0;
+    for (int d = 0; d < 3; ++d)
+      product *= static_cast<double>(divide_up(n[d], lengths[d]) * lengths[d]) / static_cast<double>(n[d]);
+    return product;
+  }
+
 private:
   VaryingSlots<V> slots_{};
   dim3            block_;
