@@ -131,7 +131,8 @@ public:
     const std::int64_t rows = static_cast<std::int64_t>(tiles::most_tiles) * tiles::width, entries = 1 << 30;
     const int          bytes = std::max(tiles::sum_bytes, tiles::add_bytes);
     if (csr.columns_count > rows || csr.rows > rows) return "it takes up to " + std::to_string(rows) + " rows and columns";
-    if (csr.nonzeros > entries) return "it takes up to " + std::to_string(entries) + " entries";
+    if (csr.nonzeros > entries)
+      return "there are " + std::to_string(csr.nonzeros) + " entries, and it takes up to " + std::to_string(entries);
     if (device.shared_bytes < static_cast<std::size_t>(bytes))
       return "its blocks need " + std::to_string(bytes) + " bytes of shared memory";
     return {};
