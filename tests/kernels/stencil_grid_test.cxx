@@ -225,7 +225,9 @@ protected:
     problem.stencil = &stencil;
     ASSERT_EQ(kernel().check(executor().device(), problem), "");
     const auto format = build(problem);
-    if (as_registered()) EXPECT_EQ(format->work(false, true), kernel().predict(problem, false, true));
+    if (as_registered()) {
+      EXPECT_EQ(format->work(false, true), kernel().predict(problem, false, true));
+    }
     ghosts_ = ghosts.data();
     for (const Call &call : {Call{}, Call{false, -0.5, 1.0, true, true}, Call{false, 2.0, -3.0, false, false}}) {
       std::vector<double> y = random_vector(c.extents.rows(), 2);
