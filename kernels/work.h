@@ -18,6 +18,17 @@ struct Work {
   }
 };
 
+// Of z = A x, or of z = A x + y, with a matrix that takes `bytes` to read: each element of the vectors is counted once.
+inline Work work_of_matrix(std::int64_t nonzeros, std::int64_t bytes, std::int64_t rows, std::int64_t columns,
+                           bool accumulate) {
+  Work work;
+  work.useful_flops = 2 * nonzeros;
+  work.issued_flops = work.useful_flops;
+  work.bytes = bytes + 8 * columns + (accumulate ? 16 : 8) * rows;
+  work.compulsory_bytes = work.bytes;
+  return work;
+}
+
 inline Work operator*(std::int64_t times, const Work &work) {
   return {times * work.useful_flops, times * work.issued_flops, times * work.bytes, times * work.compulsory_bytes,
           times * work.padded_flops};

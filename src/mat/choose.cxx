@@ -142,8 +142,8 @@ static PetscErrorCode ChooseByModel(Mat A, const std::vector<tcbound::Candidate>
 
     if (t->format && candidate.executor != t->executor) break;
     if (t->format && !tcbound::worth_building(candidate, best, gathered)) continue;
-    if (!last && !source.on_device(candidate) && candidate.kernel->only_if_it_suits()) {
-      PetscCall(PetscInfo(A, "%s is not built: there are no samples of the matrix\n", candidate.kernel->name().c_str()));
+    if (!last && gathered == 0 && candidate.kernel->instead_of_gathering()) {
+      PetscCall(PetscInfo(A, "%s is not built: no samples say that others would gather x\n", candidate.kernel->name().c_str()));
       continue;
     }
     PetscCall(TCBoundUsePetscStream(*candidate.executor));

@@ -15,9 +15,6 @@ struct Candidate {
   Work          work;
 };
 
-// What second-level caches deliver, of what memory does (an H200: 5.4 of 4.24 TB/s, for matrices that ask it for all of x entry by entry).
-constexpr double cache_over_memory = 1.27;
-
 // Bytes at the memory's bandwidth, of which as many and `gathered` ones have to pass the second-level cache.
 inline double bytes_moved(std::int64_t bytes, double gathered) {
   return std::max(static_cast<double>(bytes), (static_cast<double>(bytes) + gathered) / cache_over_memory);

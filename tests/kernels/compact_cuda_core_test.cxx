@@ -70,10 +70,7 @@ const std::vector<Grid> grids = {{64, 8, 9, false},   {64, 8, 9, true},    {33, 
 class GpuCompact : public Spmv {
 protected:
   void expect_recovery(const Csr &a, const Format &format) {
-    const csr::RecoveredCsr found = compact::recover_cuda_core(executor(), format);
-    EXPECT_EQ(found.offsets, a.offsets);
-    EXPECT_TRUE(std::equal(found.columns.begin(), found.columns.end(), a.columns.begin(), a.columns.end()));
-    EXPECT_TRUE(same_bits(found.values, a.values));
+    expect_same_csr(compact::recover_cuda_core(executor(), format), a);
   }
 
   // levels 0: marched through where that may be.

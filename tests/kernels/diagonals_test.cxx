@@ -169,10 +169,7 @@ protected:
   }
 
   void expect_recovery(const Csr &a, const Format &format) {
-    const csr::RecoveredCsr found = diagonals::recover_cuda_core(executor(), format);
-    EXPECT_EQ(found.offsets, a.offsets);
-    EXPECT_TRUE(std::equal(found.columns.begin(), found.columns.end(), a.columns.begin(), a.columns.end()));
-    EXPECT_TRUE(same_bits(found.values, a.values));
+    expect_same_csr(diagonals::recover_cuda_core(executor(), format), a);
   }
 
   void expect_all(const Csr &a, Format &format) {

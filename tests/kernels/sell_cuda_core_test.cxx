@@ -80,12 +80,7 @@ protected:
     return sell::build_cuda_core(executor(), stored.problem().csr, config);
   }
 
-  void expect_recovery(const Csr &a, const Format &format) {
-    const csr::RecoveredCsr found = sell::recover_cuda_core(executor(), format);
-    EXPECT_EQ(found.offsets, a.offsets);
-    EXPECT_TRUE(std::equal(found.columns.begin(), found.columns.end(), a.columns.begin(), a.columns.end()));
-    EXPECT_TRUE(same_bits(found.values, a.values));
-  }
+  void expect_recovery(const Csr &a, const Format &format) { expect_same_csr(sell::recover_cuda_core(executor(), format), a); }
 
   void expect_all(const Csr &a, const sell::CudaCoreConfig &config) {
     SCOPED_TRACE(a.name);
@@ -228,24 +223,9 @@ TEST_P(GpuSell, BytesByHand) {
 TEST_P(GpuSell, ValuesWidenWhenTheyMust) {
   const Csr    a = with_shorter_values(irregular(5000, 5000, 30));
   const Stored stored(a);
-  Csr          b = a, c = a;
-  b.values[b.values.size() - 2] = 1 + 1.0 / 1024; // not among the first, which are looked at before
-  c.values[c.values.size() - 3] = 0.1;
-  const auto         format = build(stored.problem());
-  const std::int64_t narrow = format->work(false, false).bytes, entries = sell::census_of(*format).entries();
-  expect_product(a, *format, {true, -0.5, 2.0, false, true}); // there is a transpose, too
-  EXPECT_EQ(sell::census_of(*format).value_bytes, 2);
-  struct {
-    const Csr *matrix;
-    int        bytes;
-  } const turns[] = {{&a, 2}, {&b, 4}, {&a, 4}, {&c, 8}, {&b, 8}, {&a, 8}};
-  for (const auto &turn : turns) {
-    format->refill(executor(), turn.matrix->values.data(), MemorySpace::host);
-    EXPECT_EQ(sell::census_of(*format).value_bytes, turn.bytes);
-    EXPECT_EQ(format->work(false, false).bytes, narrow + (turn.bytes - 2) * entries);
-    expect_recovery(*turn.matrix, *format);
-    for (const bool transpose : {false, true}) expect_product(*turn.matrix, *format, {transpose, -0.5, 2.0, false, true});
-  }
+  const auto   format = build(stored.problem());
+  expect_widening(a, *format, sell::census_of(*format).entries(), sell::census_of,
+                  [&](const Format &of) { return sell::recover_cuda_core(executor(), of); });
 }
 
 TEST_P(GpuSell, OddValuesAreRecovered) {

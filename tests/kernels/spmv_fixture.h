@@ -6,6 +6,7 @@
 
 #include <cstring>
 
+#include "spmv/csr/recovered.h"
 #include "spmv_support.h"
 
 namespace tcbound::test {
@@ -65,6 +66,36 @@ protected:
 
   static bool same_bits(const std::vector<double> &a, const std::vector<double> &b) {
     return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0);
+  }
+
+  // What a format gives back is the matrix that it was built from.
+  static void expect_same_csr(const csr::RecoveredCsr &found, const Csr &a) {
+    EXPECT_EQ(found.offsets, a.offsets);
+    EXPECT_TRUE(std::equal(found.columns.begin(), found.columns.end(), a.columns.begin(), a.columns.end()));
+    EXPECT_TRUE(same_bits(found.values, a.values));
+  }
+
+  // A format of `a`, whose values 16 bits hold exactly, stores new ones with as few bits as do until some do not fit, then with more for
+  // good. census_of(format) tells the bits, recovered(format) the CSR; `stored` values take them.
+  template <class CensusOf, class Recovered>
+  void expect_widening(const Csr &a, Format &format, std::int64_t stored, CensusOf &&census_of, Recovered &&recovered) {
+    Csr b = a, c = a;
+    b.values[b.values.size() - 2] = 1 + 1.0 / 1024; // not among the first, which may be looked at before
+    c.values[c.values.size() - 3] = 0.1;
+    const std::int64_t narrow = format.work(false, false).bytes;
+    expect_product(a, format, {true, -0.5, 2.0, false, true}); // there is a transpose, too
+    EXPECT_EQ(census_of(format).value_bytes, 2);
+    struct {
+      const Csr *matrix;
+      int        bytes;
+    } const turns[] = {{&a, 2}, {&b, 4}, {&a, 4}, {&c, 8}, {&b, 8}, {&a, 8}};
+    for (const auto &turn : turns) {
+      format.refill(executor(), turn.matrix->values.data(), MemorySpace::host);
+      EXPECT_EQ(census_of(format).value_bytes, turn.bytes);
+      EXPECT_EQ(format.work(false, false).bytes, narrow + (turn.bytes - 2) * stored);
+      expect_same_csr(recovered(format), *turn.matrix);
+      for (const bool transpose : {false, true}) expect_product(*turn.matrix, format, {transpose, -0.5, 2.0, false, true});
+    }
   }
 
   static void expect_near(const std::vector<double> &got, const Expected &expected) {

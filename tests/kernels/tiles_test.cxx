@@ -23,12 +23,13 @@ TEST(TilesFormat, PlacesAreTakenOnce) {
   EXPECT_EQ(columns.size(), static_cast<std::size_t>(tiles::width));
   EXPECT_EQ(*columns.rbegin(), tiles::width - 1);
   for (const int bytes : {2, 4, 8}) {
-    std::set<int> values;
-    for (int i = 0; i < tiles::chunk; ++i) values.insert(tiles::place_of_value(i, bytes));
-    EXPECT_EQ(values.size(), static_cast<std::size_t>(tiles::chunk));
-    EXPECT_EQ(*values.rbegin(), tiles::chunk - 1);
-    // A lane's values are together as far as 16 bytes go.
-    EXPECT_EQ(tiles::place_of_value(9, bytes), tiles::place_of_value(8, bytes) + 1);
+    std::set<int> places;
+    for (int at = 0; at < tiles::chunk; ++at) places.insert(tiles::place_of_stored(at, bytes));
+    EXPECT_EQ(places.size(), static_cast<std::size_t>(tiles::chunk));
+    EXPECT_EQ(*places.rbegin(), tiles::chunk - 1);
+    // A lane's values are together as far as 16 bytes go, and the next lane's come after them.
+    const int together = 16 / bytes;
+    for (int i = 0; i < together; ++i) EXPECT_EQ(tiles::place_of_stored(together + i, bytes), tiles::entries_of_lane + i);
   }
 }
 
@@ -36,12 +37,7 @@ TEST(TilesFormat, PlacesAreTakenOnce) {
 
 class GpuTiles : public Spmv {
 protected:
-  void expect_recovery(const Csr &a, const Format &format) {
-    const csr::RecoveredCsr found = tiles::recover_cuda_core(executor(), format);
-    EXPECT_EQ(found.offsets, a.offsets);
-    EXPECT_TRUE(std::equal(found.columns.begin(), found.columns.end(), a.columns.begin(), a.columns.end()));
-    EXPECT_TRUE(same_bits(found.values, a.values));
-  }
+  void expect_recovery(const Csr &a, const Format &format) { expect_same_csr(tiles::recover_cuda_core(executor(), format), a); }
 
   void expect_all(const Csr &a) {
     SCOPED_TRACE(a.name);
@@ -138,23 +134,9 @@ TEST_P(GpuTiles, ColumnsAndRowsBeyondItsTilesAreRefused) {
 TEST_P(GpuTiles, ValuesWidenWhenTheyMust) {
   const Csr    a = with_shorter_values(irregular(5000, 50000, 30));
   const Stored stored(a);
-  Csr          b = a, c = a;
-  b.values[b.values.size() - 2] = 1 + 1.0 / 1024;
-  c.values[c.values.size() - 3] = 0.1;
-  const auto         format = build(stored.problem());
-  const std::int64_t narrow = format->work(false, false).bytes, places = tiles::census_of(*format).places;
-  expect_product(a, *format, {true, -0.5, 2.0, false, true}); // there is a transpose, too
-  struct {
-    const Csr *matrix;
-    int        bytes;
-  } const turns[] = {{&a, 2}, {&b, 4}, {&a, 4}, {&c, 8}, {&b, 8}, {&a, 8}};
-  for (const auto &turn : turns) {
-    format->refill(executor(), turn.matrix->values.data(), MemorySpace::host);
-    EXPECT_EQ(tiles::census_of(*format).value_bytes, turn.bytes);
-    EXPECT_EQ(format->work(false, false).bytes, narrow + (turn.bytes - 2) * places);
-    expect_recovery(*turn.matrix, *format);
-    for (const bool transpose : {false, true}) expect_product(*turn.matrix, *format, {transpose, -0.5, 2.0, false, true});
-  }
+  const auto   format = build(stored.problem());
+  expect_widening(a, *format, tiles::census_of(*format).places, tiles::census_of,
+                  [&](const Format &of) { return tiles::recover_cuda_core(executor(), of); });
 }
 
 TEST_P(GpuTiles, OddValuesAreRecovered) {

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "cuda/load_once.h"
 #include "section_view.h"
 
 namespace tcbound::compact {
@@ -154,8 +155,7 @@ struct ExplicitSource {
   double2        ready[longest_run], now[longest_run];
 
   __device__ ExplicitSource(const Segment *segments, int count, const double *values)
-    : at(segments), from(values), left(count) {
-    asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+    : at(segments), from(values), left(count), policy(once()) {
     load_ahead();
   }
   __device__ void load_ahead() {

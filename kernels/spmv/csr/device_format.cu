@@ -8,6 +8,7 @@
 #include <cub/device/device_radix_sort.cuh>
 
 #include "cuda/error.h"
+#include "lower_bound.h"
 
 namespace tcbound::csr {
 namespace {
@@ -19,18 +20,6 @@ unsigned grid_for(std::int64_t size) { return static_cast<unsigned>((size + bloc
 cudaStream_t stream_of(Executor &executor) { return static_cast<cudaStream_t>(executor.stream()); }
 
 __device__ std::int64_t global_index() { return blockIdx.x * static_cast<std::int64_t>(block) + threadIdx.x; }
-
-// The first position in [low, high) of a sorted array whose element is not below key.
-template <class T, class K> __device__ std::int64_t lower_bound(const T *sorted, std::int64_t low, std::int64_t high, K key) {
-  while (low < high) {
-    const std::int64_t middle = low + (high - low) / 2;
-    if (sorted[middle] < key)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low;
-}
 
 template <class From, class To> __global__ void convert(const From *from, To *to, std::int64_t size) {
   const std::int64_t i = global_index();
@@ -51,13 +40,13 @@ template <class T> __global__ void gather_values(const double *from, const T *po
 template <class T>
 __global__ void find_rows(const T *offsets, std::int64_t rows, const T *positions, std::int32_t *to, std::int64_t size) {
   const std::int64_t i = global_index();
-  if (i < size) to[i] = static_cast<std::int32_t>(lower_bound(offsets, 0, rows + 1, positions[i] + 1) - 1);
+  if (i < size) to[i] = static_cast<std::int32_t>(lower_bound(offsets, std::int64_t(0), rows + 1, positions[i] + 1) - 1);
 }
 
 template <class T>
 __global__ void find_offsets(const std::int32_t *sorted_columns, std::int64_t size, T *offsets, std::int64_t columns) {
   const std::int64_t j = global_index();
-  if (j <= columns) offsets[j] = static_cast<T>(lower_bound(sorted_columns, 0, size, j));
+  if (j <= columns) offsets[j] = static_cast<T>(lower_bound(sorted_columns, std::int64_t(0), size, j));
 }
 
 template <class T>
@@ -65,7 +54,8 @@ __global__ void find_diagonal(const T *offsets, const std::int32_t *columns, con
                               double *d, std::int64_t rows) {
   const std::int64_t i = global_index();
   if (i >= rows) return;
-  const std::int64_t row = listed ? listed[i] : i, end = offsets[i + 1], k = lower_bound(columns, offsets[i], end, row);
+  const std::int64_t row = listed ? listed[i] : i, end = offsets[i + 1],
+                     k = lower_bound(columns, std::int64_t(offsets[i]), end, row);
   d[row] = k < end && columns[k] == row ? values[k] : 0.0;
 }
 
@@ -82,7 +72,7 @@ __global__ void begin_other_rows(const double *y, double beta, double *z, std::i
   const std::int64_t first = blockIdx.x * static_cast<std::int64_t>(block), i = first + threadIdx.x;
   among[threadIdx.x] = false;
   __syncthreads();
-  const std::int64_t k = lower_bound(rows, 0, listed, first) + threadIdx.x;
+  const std::int64_t k = lower_bound(rows, std::int64_t(0), listed, first) + threadIdx.x;
   if (k < listed && rows[k] < first + block) among[rows[k] - first] = true;
   __syncthreads();
   if (i < size && !among[threadIdx.x]) z[i] = beta == 0.0 ? 0.0 : beta * y[i];

@@ -32,7 +32,8 @@ __global__ void __launch_bounds__(32)
     const std::int32_t column = a.columns[k];
     columns[static_cast<std::int64_t>(i) * limit + (k - begin)] = column;
     if (column >= row) continue;
-    const std::int64_t last = a.offsets[column + 1], low = lower_bound(a.columns, a.offsets[column], last, row);
+    const std::int64_t last = a.offsets[column + 1],
+                       low = csr::lower_bound(a.columns, std::int64_t(a.offsets[column]), last, row);
     same = same && low < last && a.columns[low] == row && bits_of(a.values[low]) == bits_of(a.values[k]);
   }
   same = __all_sync(0xffffffffU, same);

@@ -5,12 +5,8 @@
 namespace tcbound::diagonals {
 
 Work count_work(const Census &census, bool accumulate) {
-  Work work;
-  work.useful_flops = 2 * census.nonzeros;
-  work.issued_flops = work.useful_flops; // places without an entry are passed over
-  work.bytes = census.bytes + 8 * census.columns + (accumulate ? 16 : 8) * census.rows;
-  work.compulsory_bytes = work.bytes;
-  return work;
+  return work_of_matrix(census.nonzeros, census.bytes, census.rows, census.columns,
+                        accumulate); // places without an entry are passed over
 }
 
 Work least_work(const CsrView &view, bool transpose, bool accumulate) {

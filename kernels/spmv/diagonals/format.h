@@ -24,6 +24,7 @@
 #include <cstdint>
 #include <string>
 
+#include "../csr/lower_bound.h"
 #include "kernel.h"
 
 namespace tcbound::diagonals {
@@ -66,26 +67,13 @@ constexpr Place place_of(const Table &t, int k, int c, int d) {
   return j < 0 ? Place{(-j * n + d) * n + c, true} : Place{(j * n + c) * n + d, false};
 }
 
-// The first number from `begin` on, below `end`, of a column that is not below `column`.
-template <class Column>
-constexpr std::int64_t lower_bound(const Column *columns, std::int64_t begin, std::int64_t end, std::int64_t column) {
-  while (begin < end) {
-    const std::int64_t middle = begin + (end - begin) / 2;
-    if (columns[middle] < column)
-      begin = middle + 1;
-    else
-      end = middle;
-  }
-  return begin;
-}
-
 // Calls f(place, other node, d, number of the entry in the CSR or -1) for the places of row c of node p at the offsets number `from` to
 // `to` - 1, in ascending order of columns. Returns how many of the row's entries, from `begin` to `end`, have such a place.
 template <class Column, class F>
 constexpr std::int64_t walk(const Table &t, std::int64_t p, int c, std::int64_t begin, std::int64_t end, const Column *columns,
                             int from, int to, F &&f) {
   std::int64_t found = 0;
-  if (from < to) begin = lower_bound(columns, begin, end, (p + offset_of(t, from)) * t.node);
+  if (from < to) begin = csr::lower_bound(columns, begin, end, (p + offset_of(t, from)) * t.node);
   for (int k = from; k < to; ++k) {
     const std::int64_t other = p + offset_of(t, k);
     for (int d = 0; d < t.node; ++d) {

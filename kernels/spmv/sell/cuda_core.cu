@@ -99,7 +99,7 @@ public:
 
   std::int64_t stored_bytes() const override { return matrices_.bytes(); }
 
-  double      usual_share() const override { return 0.9; }
+  double      usual_share() const override { return sell::usual_share; }
   bool        gathers() const override { return !plain().census.renumbered; }
   std::string describe() const override { return sell::describe(plain().census); }
 

@@ -28,12 +28,8 @@ int least_value_bytes(const CsrView &view) {
 } // namespace
 
 Work count_work(const Census &census, bool accumulate) {
-  Work work;
-  work.useful_flops = 2 * census.nonzeros;
-  work.issued_flops = work.useful_flops;
+  Work work = work_of_matrix(census.nonzeros, census.bytes, census.rows, census.columns, accumulate);
   if (census.entries() > census.nonzeros) work.padded_flops = 2 * census.entries();
-  work.bytes = census.bytes + 8 * census.columns + (accumulate ? 16 : 8) * census.rows;
-  work.compulsory_bytes = work.bytes;
   return work;
 }
 

@@ -84,6 +84,8 @@ constexpr std::int64_t column_bytes(Coding coding, std::int64_t steps) {
   return (coding == Coding::stepped ? a_step : 0) + 2 * steps * slice_rows;
 }
 
+constexpr double usual_share = 0.9; // Format::usual_share() on a device
+
 // How a matrix is stored. Bytes are of the arrays that a product reads: slices, tables of rows, columns, values, parts.
 struct Census {
   std::int64_t rows = 0, columns = 0, nonzeros = 0;

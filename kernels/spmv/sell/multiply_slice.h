@@ -5,6 +5,7 @@
 
 #include <type_traits>
 
+#include "cuda/load_once.h"
 #include "slice_view.h"
 
 namespace tcbound::sell {
@@ -23,13 +24,7 @@ template <class Value> struct Arguments {
   double        *z;
 };
 
-// Matrix entries are read once: they pass by the first-level cache and leave the second before x does.
-__device__ std::uint64_t once() {
-  std::uint64_t policy;
-  asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
-  return policy;
-}
-
+// Matrix entries are read once: they pass by the first-level cache, too.
 __device__ void load_once(double2 &to, const double2 *from, std::uint64_t policy) {
   asm volatile("ld.global.nc.L1::no_allocate.L2::cache_hint.v2.f64 {%0, %1}, [%2], %3;"
                : "=d"(to.x), "=d"(to.y)

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "../csr/lower_bound.h"
 #include "cuda/algorithms.h"
 #include "cuda/error.h"
 #include "device_matrix.h"
@@ -14,24 +15,14 @@
 namespace tcbound::tiles {
 namespace {
 
+using csr::lower_bound;
+
 constexpr int block = 256;
 constexpr int most_together = 1024; // sums of a row in a bin with other rows
 
 unsigned grid_for(std::int64_t threads) { return static_cast<unsigned>((threads + block - 1) / block); }
 
 __device__ std::int64_t global_index() { return blockIdx.x * static_cast<std::int64_t>(block) + threadIdx.x; }
-
-// The first i of [begin, end) with at least `value` in it; they ascend.
-template <class T, class V> __device__ std::int32_t lower_bound(const T *of, std::int32_t begin, std::int32_t end, V value) {
-  while (begin < end) {
-    const std::int32_t middle = begin + (end - begin) / 2;
-    if (of[middle] < value)
-      begin = middle + 1;
-    else
-      end = middle;
-  }
-  return begin;
-}
 
 // ---- Entries by tile, and by row within one ----
 

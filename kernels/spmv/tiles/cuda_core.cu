@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "../csr/with_transpose.h"
+#include "../sell/format.h"
 #include "cuda/error.h"
 #include "inspect.h"
 #include "multiply.h"
@@ -149,12 +150,13 @@ public:
     return sample.gathers() ? sample.sectors : 0.0;
   }
 
-  bool only_if_it_suits() const override { return true; }
+  bool instead_of_gathering() const override { return true; }
 
-  // Building it takes long: only where an entry, with a value in 64 bits, costs less than row by row, in 32-bit columns.
+  // Building it takes long: only where an entry, with a value in 64 bits, costs less than it does in format sell with columns in 32.
   bool suits(Executor &executor, const Problem &problem) const override {
     const tiles::Sample sample = tiles::take_sample(executor, problem.csr);
-    return sample.gathers() && (8 + 2 + 18 * sample.segments) / tiles::usual_share < (8 + 4 + 32 * sample.sectors) / row_by_row;
+    return sample.gathers() && (8 + 2 + 18 * sample.segments) / tiles::usual_share <
+                                 (8 + 4 + 32 * sample.sectors) / (cache_over_memory * sell::usual_share);
   }
 
   std::unique_ptr<Format> build(Executor &executor, const Problem &problem) const override {
@@ -166,10 +168,6 @@ public:
   void apply(Executor &executor, Format &format, const Product &product) const override {
     static_cast<tiles::CudaCoreFormat &>(format).multiply(executor, product);
   }
-
-private:
-  // What such products move through the second-level cache, of the memory's bandwidth (../../../src/model/selection.h, format sell).
-  static constexpr double row_by_row = 1.27 * 0.9;
 };
 
 } // namespace

@@ -35,7 +35,7 @@ static_assert(sizeof(Run) == 8);
 
 struct DeviceMatrix {
   csr::DeviceArrays    csr;       // sizes and row offsets; columns and values are released once the rest is built
-  Array<std::uint8_t>  values;    // census.value_bytes each, in the order of place_of_value()
+  Array<std::uint8_t>  values;    // census.value_bytes each, in the order of place_of_stored()
   Array<std::uint16_t> columns;   // of each place: stored_column(), and whether a sum ends there
   Array<std::int32_t>  order;     // of each place: the number of its entry in the CSR, -1: none
   Array<std::int32_t>  tile_of;   // each chunk

@@ -5,12 +5,8 @@
 namespace tcbound::tiles {
 
 Work count_work(const Census &census, bool accumulate) {
-  Work work;
-  work.useful_flops = 2 * census.nonzeros;
-  work.issued_flops = work.useful_flops;
+  Work work = work_of_matrix(census.nonzeros, census.bytes + 16 * census.sums, census.rows, census.columns, accumulate);
   if (census.places > census.nonzeros) work.padded_flops = 2 * census.places;
-  work.bytes = census.bytes + 16 * census.sums + 8 * census.columns + (accumulate ? 16 : 8) * census.rows;
-  work.compulsory_bytes = work.bytes;
   return work;
 }
 

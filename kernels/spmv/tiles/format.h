@@ -54,10 +54,10 @@ constexpr std::uint16_t stored_column(int column) {
 }
 constexpr int column_of(std::uint16_t stored) { return place_of_column(stored / static_cast<int>(sizeof(double))); }
 
-// Where a chunk's value i is, so that a lane reads 16 bytes at once: values of `bytes` each, eight to a lane.
-constexpr int place_of_value(int i, int bytes) {
-  const int lane = i / entries_of_lane, e = i % entries_of_lane, together = 16 / bytes;
-  return (e / together * 32 + lane) * together + e % together;
+// Which of a chunk's places has the value that is stored as number `at` of the chunk's, each of `bytes`: a lane reads 16 bytes at once.
+constexpr int place_of_stored(int at, int bytes) {
+  const int together = 16 / bytes, lane = at / together % 32, e = at / together / 32 * together + at % together;
+  return lane * entries_of_lane + e;
 }
 
 constexpr std::int64_t round_up_to(std::int64_t unit, std::int64_t size) { return (size + unit - 1) / unit * unit; }

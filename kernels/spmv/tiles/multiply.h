@@ -4,6 +4,7 @@
 
 #include "../sell/bfloat16.h"
 #include "cuda/bulk_copy.h"
+#include "cuda/load_once.h"
 #include "device_matrix.h"
 
 namespace tcbound::tiles {
@@ -18,12 +19,7 @@ constexpr int      sum_bytes = 8 * (width + sum_threads / 32 * chunk), add_bytes
 
 // ---- Entries of a lane ----
 
-// Matrix entries are read once: they pass by the first-level cache and leave the second before x does.
-__device__ std::uint64_t once() {
-  std::uint64_t policy;
-  asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
-  return policy;
-}
+// Matrix entries are read once: they pass by the first-level cache, too.
 __device__ uint4 load_once(const void *from, std::uint64_t policy) {
   uint4 to;
   asm volatile("ld.global.nc.L1::no_allocate.L2::cache_hint.v4.u32 {%0, %1, %2, %3}, [%4], %5;"

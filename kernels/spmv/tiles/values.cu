@@ -14,12 +14,7 @@ cudaStream_t stream_of(Executor &executor) { return static_cast<cudaStream_t>(ex
 
 unsigned grid_of(const DeviceMatrix &matrix) { return static_cast<unsigned>(matrix.tile_of.size()); }
 
-// Which of a chunk's places has the value that is stored as number `at` of the chunk's.
-template <class Value> __device__ int place_of_stored(int at) {
-  constexpr int together = 16 / static_cast<int>(sizeof(Value));
-  const int     lane = at / together % 32, e = at / together / 32 * together + at % together;
-  return lane * entries_of_lane + e;
-}
+template <class Value> __device__ int own_place() { return place_of_stored(static_cast<int>(threadIdx.x), sizeof(Value)); }
 
 // A block a chunk, as in the kernels below. *inexact becomes 1 if a value is not the same bits once it is a double again; then nothing
 // more need be done.
@@ -28,7 +23,7 @@ __global__ void __launch_bounds__(block) write_values(const std::int32_t *order,
   constexpr bool     narrow = sizeof(Value) < sizeof(double);
   const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * chunk;
   if (narrow && *static_cast<volatile int *>(inexact)) return;
-  const std::int32_t entry = order[first + place_of_stored<Value>(static_cast<int>(threadIdx.x))];
+  const std::int32_t entry = order[first + own_place<Value>()];
   const double       value = entry >= 0 ? from[entry] : 0.0;
   const auto         stored = static_cast<Value>(value);
   if (narrow && __double_as_longlong(static_cast<double>(stored)) != __double_as_longlong(value)) *inexact = 1;
@@ -44,7 +39,7 @@ __global__ void __launch_bounds__(block)
   recover_entries(const std::int32_t *order, const std::uint16_t *columns, const std::int32_t *tile_of, const Value *values,
                   std::int32_t *to_columns, double *to_values) {
   const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * chunk;
-  const int          i = place_of_stored<Value>(static_cast<int>(threadIdx.x));
+  const int          i = own_place<Value>();
   const std::int32_t entry = order[first + i];
   if (entry < 0) return;
   to_columns[entry] = column_at(columns, tile_of, first + i);
@@ -57,7 +52,7 @@ __global__ void __launch_bounds__(block)
   find_diagonal(const std::int32_t *order, const std::uint16_t *columns, const std::int32_t *tile_of, const Value *values,
                 const std::int32_t *offsets, std::int64_t rows, double *d) {
   const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * chunk;
-  const int          i = place_of_stored<Value>(static_cast<int>(threadIdx.x));
+  const int          i = own_place<Value>();
   const std::int32_t entry = order[first + i];
   if (entry < 0) return;
   const std::int32_t column = column_at(columns, tile_of, first + i);
