@@ -195,9 +195,8 @@ TEST_P(GpuCompact, PieceOfAGrid) {
   }
 }
 
-// The masks of the first rows that lack entries take all places for masks, so that the empty row after them is all that the
-// remainder has.
-TEST_P(GpuCompact, EmptyRowInTheRemainder) {
+// The masks of the first rows that lack entries take all places for masks, so that the empty row after them is an exception.
+TEST_P(GpuCompact, EmptyRowAsAnException) {
   for (const bool last : {false, true}) {
     Csr a;
     a.name = last ? "an empty row last" : "an empty row in the middle";
@@ -214,10 +213,30 @@ TEST_P(GpuCompact, EmptyRowInTheRemainder) {
     const Stored stored(a);
     const auto   format = compact::build_cuda_core(executor(), stored.problem().csr, {true, 1});
     EXPECT_EQ(compact::census_of(*format).partial_rows, 4);
-    EXPECT_EQ(compact::census_of(*format).remainder_rows, 1);
-    EXPECT_EQ(compact::census_of(*format).remainder_nonzeros, 0);
+    EXPECT_EQ(compact::census_of(*format).exceptions, 1);
+    EXPECT_EQ(compact::census_of(*format).remainder_rows, 0);
     expect_all(a, 1);
   }
+}
+
+// One slice has a pattern; of the other, a quarter of the rows is empty and no two others have a pattern in common.
+TEST_P(GpuCompact, EmptyRowsInTheRemainder) {
+  Csr a;
+  a.name = "a slice of row patterns and one without";
+  a.rows = 128;
+  a.columns_count = 200;
+  for (std::int64_t row = 0; row < a.rows; ++row) {
+    for (std::int64_t k = 0; k < (row < 64 ? 3 : row % 4); ++k) {
+      a.columns.push_back(row < 64 ? row + k : row * row % 97 + 30 * k);
+      a.values.push_back(coefficient(static_cast<int>(k)));
+    }
+    a.offsets.push_back(a.nonzeros());
+  }
+  const Stored stored(a);
+  const auto   format = compact::build_cuda_core(executor(), stored.problem().csr, {true, 1});
+  EXPECT_EQ(compact::census_of(*format).constant_rows, 64);
+  EXPECT_EQ(compact::census_of(*format).remainder_rows, 64);
+  expect_all(a, 1);
 }
 
 // A row's result is the plain sum of its entries in order, whichever way it is stored: all ways agree bit for bit.

@@ -14,18 +14,23 @@
 #include "device_matrix.h"
 #include "dictionary.h"
 #include "grid.h"
+#include "hot.h"
 #include "rows.h"
 #include "votes.h"
 
 namespace tcbound::compact {
 namespace {
 
-// What the slices voted for.
+// Memory for SliceVotes.
 struct Votes {
-  Array<std::uint64_t> hash; // of each slice's main pattern
-  Array<std::uint64_t> rows; // that have it
+  Array<std::uint64_t> hash, rows, all, row_hash;
   Array<Kind>          kind;
-  Array<std::uint64_t> row_hash; // of each exception, at its row; not set elsewhere
+
+  Votes() = default;
+  Votes(Executor &executor, std::int64_t slices, std::int64_t matrix_rows)
+    : hash(executor, slices), rows(executor, slices), all(executor, slices), row_hash(executor, matrix_rows),
+      kind(executor, slices) {}
+  SliceVotes view() { return {hash.data(), rows.data(), all.data(), kind.data(), row_hash.data()}; }
 };
 
 template <class Offset>
@@ -143,8 +148,15 @@ public:
 
 private:
   template <class Offset> void build_parts(const Rows<Offset> &rows) {
-    const Tally tally = classify_slices(rows);
+    Tally tally = classify_slices(rows, false);
     build_section(rows, constant_kind, tally, matrix_.constant);
+    const std::int64_t exceptions = matrix_.constant.exceptions.size();
+    if (are_many(exceptions, slice_rows * tally.slices[constant_kind]) &&
+        2 * static_cast<std::int64_t>(tally.second_rows) > exceptions) {
+      matrix_.constant = Section();
+      tally = classify_slices(rows, true);
+      build_section(rows, constant_kind, tally, matrix_.constant);
+    }
     build_section(rows, explicit_kind, tally, matrix_.explicit_);
     build_remainder(rows);
   }
@@ -156,22 +168,17 @@ private:
     TCBOUND_LAUNCHED();
   }
 
-  template <class Offset> Tally classify_slices(const Rows<Offset> &a) {
+  template <class Offset> Tally classify_slices(const Rows<Offset> &a, bool seconds) {
     Array<Tally> tally(executor_, 1);
-    votes_.hash = Array<std::uint64_t>(executor_, slices_);
-    votes_.rows = Array<std::uint64_t>(executor_, slices_);
-    votes_.kind = Array<Kind>(executor_, slices_);
-    votes_.row_hash = Array<std::uint64_t>(executor_, a.count);
+    numbers_ = seconds ? 2 * slices_ : slices_;
+    votes_ = Votes(executor_, numbers_, a.count);
     in_remainder_ = Array<std::uint8_t>(executor_, a.count);
     TCBOUND_CUDA(cudaMemsetAsync(tally.data(), 0, sizeof(Tally), stream_));
     launch(32 * slices_, [&](unsigned grid) {
-      classify<<<grid, block, 0, stream_>>>(a, slices_, cut_, lanes_, choices_.allow_constant, votes_.hash.data(),
-                                            votes_.rows.data(), votes_.kind.data(), votes_.row_hash.data(),
-                                            in_remainder_.data());
+      classify<<<grid, block, 0, stream_>>>(a, slices_, cut_, lanes_, choices_.allow_constant, seconds, votes_.view(),
+                                            in_remainder_.data(), tally.data());
     });
-    launch(slices_, [&](unsigned grid) {
-      tally_slices<<<grid, block, 0, stream_>>>(votes_.kind.data(), votes_.rows.data(), slices_, cut_, tally.data());
-    });
+    launch(numbers_, [&](unsigned grid) { tally_slices<<<grid, block, 0, stream_>>>(votes_.view(), numbers_, tally.data()); });
     return algorithms_.read(tally.data());
   }
 
@@ -219,7 +226,7 @@ private:
     const std::int64_t count = tally.slices[kind], exceptions = tally.exceptions[kind], keys = count + exceptions;
     if (count == 0) return;
     Array<std::int32_t> listed(executor_, count);
-    algorithms_.list_numbers(listed.data(), slices_, HasKind{votes_.kind.data(), kind});
+    algorithms_.list_numbers(listed.data(), numbers_, HasKind{votes_.kind.data(), kind});
     // Deep enough that a block finds most of x in its first-level cache, and still several blocks for each that can run at once.
     const std::int64_t wanted = 16 * static_cast<std::int64_t>(executor_.device().multiprocessors);
     section.depth = static_cast<int>(std::clamp<std::int64_t>(count / (block_slices * wanted), 1, 8));
@@ -228,11 +235,12 @@ private:
 
     Array<std::int64_t> begin(executor_, count + 1), place(executor_, exceptions + 1);
     launch(count + 1, [&](unsigned grid) {
-      count_exceptions<<<grid, block, 0, stream_>>>(listed.data(), count, cut_, votes_.rows.data(), begin.data());
+      count_exceptions<<<grid, block, 0, stream_>>>(listed.data(), count, votes_.view(), begin.data());
     });
     algorithms_.exclusive_sum(begin.data(), begin.data(), count + 1);
     Array<std::int32_t> key_row(executor_, keys), pattern_of_key(executor_, keys);
-    number_patterns_of(section, listed.data(), begin.data(), exceptions, key_row, pattern_of_key);
+    number_patterns_of(section, listed.data(), begin.data(), exceptions, tally.slices[remainder_kind] > 0, key_row,
+                       pattern_of_key);
     Array<Odd> odd(executor_, exceptions);
     launch(32 * count, [&](unsigned grid) {
       verify<<<grid, block, 0, stream_>>>(a, count, begin.data(), pattern_of_key.data(), key_row.data(),
@@ -241,20 +249,19 @@ private:
     });
     write_section(a, kind, begin.data(), odd.data(), key_row.data() + count, pattern_of_key.data() + count, place, section);
     if (kind == explicit_kind) return place_values(section, begin, place);
-    read_hot_segments(executor_, section);
+    choose_hot_segments(executor_, section);
     if (!choices_.march || !find_march(executor_, algorithms_, grid_, a.count, matrix_.csr.columns_count, section))
       build_columns(executor_, algorithms_, grid_, cut_, listed.data(), choices_, section);
   }
 
   void number_patterns_of(Section &section, const std::int32_t *listed, const std::int64_t *begin, std::int64_t exceptions,
-                          Array<std::int32_t> &key_row, Array<std::int32_t> &pattern_of_key) {
+                          bool remainder, Array<std::int32_t> &key_row, Array<std::int32_t> &pattern_of_key) {
     const std::int64_t   count = section.slices.size(), keys = count + exceptions;
     const int            hash_bits = hash_bits_for(keys);
     Array<std::uint64_t> hash(executor_, keys), sorted_hash(executor_, keys);
     Array<std::uint32_t> number(executor_, keys), sorted(executor_, keys);
     launch(count, [&](unsigned grid) {
-      list_keys<<<grid, block, 0, stream_>>>(listed, count, cut_, votes_.hash.data(), votes_.rows.data(),
-                                             votes_.row_hash.data(), begin, hash_bits, section.slices.data(),
+      list_keys<<<grid, block, 0, stream_>>>(listed, count, cut_, votes_.view(), begin, hash_bits, section.slices.data(),
                                              Keys{hash.data(), key_row.data(), number.data()});
     });
     algorithms_.sort_pairs(hash.data(), sorted_hash.data(), number.data(), sorted.data(), keys, hash_bits);
@@ -265,7 +272,8 @@ private:
     algorithms_.exclusive_sum(run_length.data(), run_begin.data(), keys); // of what is no run it means nothing
     launch(keys + 1, [&](unsigned grid) {
       choose_patterns<<<grid, block, 0, stream_>>>(run_begin.data(), run_length.data(), sorted.data(), hash.data(),
-                                                   run_count.data(), keys, count, weight.data(), run.data(), kept.data());
+                                                   run_count.data(), keys, count, remainder, weight.data(), run.data(),
+                                                   kept.data());
     });
     algorithms_.exclusive_sum(kept.data(), kept.data(), keys + 1);
     const auto         counts = algorithms_.read_all(run_count.data(), kept.data() + keys);
@@ -407,8 +415,8 @@ private:
   BuildChoices        choices_;
   Grid                grid_;
   Cut                 cut_;
-  std::int64_t        slices_ = 0;
-  int                 lanes_ = 0; // of a row
+  std::int64_t        slices_ = 0, numbers_ = 0; // of the cut; with second ones
+  int                 lanes_ = 0;                // of a row
   DeviceMatrix        matrix_;
   Votes               votes_;
   Array<std::uint8_t> in_remainder_;

@@ -72,9 +72,11 @@ struct Candidates {
   }
 };
 
-__global__ void find_eligible(const Slice *slices, const std::int32_t *listed, std::int64_t count, std::int32_t *position) {
+__global__ void find_eligible(const Slice *slices, const std::int32_t *listed, std::int64_t count, std::int64_t of_cut,
+                              std::int32_t *position) {
   const std::int64_t i = global_index<block>();
-  if (i < count && (slices[i].pattern & ~Slice::has_partials) == 0) position[listed[i]] = static_cast<std::int32_t>(i);
+  if (i < count && listed[i] < of_cut && (slices[i].pattern & ~Slice::has_partials) == 0)
+    position[listed[i]] = static_cast<std::int32_t>(i);
 }
 
 struct StartsColumn {
@@ -172,7 +174,7 @@ void build_columns(Executor &executor, Algorithms &algorithms, const Grid &grid,
 
   Array<std::int32_t> position(executor, places.slices), found(executor, places.count());
   TCBOUND_CUDA(cudaMemsetAsync(position.data(), 0xff, static_cast<std::size_t>(position.bytes()), stream)); // -1
-  find_eligible<<<grid_for(count), block, 0, stream>>>(section.slices.data(), listed, count, position.data());
+  find_eligible<<<grid_for(count), block, 0, stream>>>(section.slices.data(), listed, count, places.slices, position.data());
   TCBOUND_LAUNCHED();
   const Candidates   candidates = {places, position.data(), section.slices.data(), section.partial_begin.data(),
                                    section.partials.data()};

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "../../stencil/grid/device_view.h"
 #include "../csr/with_transpose.h"
@@ -26,6 +27,9 @@ struct Blocks {
 
 constexpr int threads = 32 * block_slices;
 
+// What a warp of constant slices waits for is latency: as many as fit.
+constexpr int constant_blocks = 6; // of a multiprocessor's threads and registers
+
 template <bool constant> __device__ void multiply_slices(const Arguments<constant> &a, std::int64_t part) {
   const int          depth = a.section.depth;
   const std::int64_t first = part * (depth * block_slices) + threadIdx.x / 32;
@@ -41,7 +45,7 @@ template <bool constant> __device__ void multiply_exceptions(const Arguments<con
 }
 
 template <bool constant>
-__global__ void __launch_bounds__(threads)
+__global__ void __launch_bounds__(threads, constant ? constant_blocks : 1)
   multiply_section(const __grid_constant__ Arguments<constant> a, const __grid_constant__ Blocks blocks) {
   if (blockIdx.x < blocks.exceptions)
     multiply_exceptions(a, blockIdx.x);
@@ -106,7 +110,6 @@ template <bool constant> void launch(Executor &executor, const Section &section,
                          divide_up(rest_count, section.depth * block_slices), divide_up(columns_count, block_slices)};
   if (blocks.count() == 0) return;
   if constexpr (constant) {
-    arguments.hot.count = static_cast<int>(section.hot_segments.size());
     std::copy(section.hot_segments.begin(), section.hot_segments.end(), arguments.hot.segments);
     if (columns_count > 0) {
       launch_columns<0>(arguments, section.columns, blocks, stream);
@@ -208,6 +211,13 @@ std::int64_t slices_in_columns(const Format &format) {
 std::int64_t marched_rows(const Format &format) {
   const Marched &marched = matrix_of(format).constant.marched;
   return marched.marcher ? marched.rows : 0;
+}
+
+std::int64_t patterns_with_hot_values(Executor &executor, const Format &format) {
+  const Array<Pattern> &from = matrix_of(format).constant.patterns;
+  std::vector<Pattern>  patterns(static_cast<std::size_t>(from.size()));
+  executor.copy(patterns.data(), MemorySpace::host, from.data(), MemorySpace::cuda, static_cast<std::size_t>(from.bytes()));
+  return std::count_if(patterns.begin(), patterns.end(), [](const Pattern &pattern) { return pattern.hot >= 0; });
 }
 
 csr::RecoveredCsr recover_cuda_core(Executor &executor, const Format &format) {

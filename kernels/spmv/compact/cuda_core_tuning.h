@@ -29,6 +29,9 @@ std::int64_t slices_in_columns(const Format &format);
 // Rows that are multiplied by a march.
 std::int64_t marched_rows(const Format &format);
 
+// Row patterns whose values are among the hot segments (hot.h), with or without their offsets.
+std::int64_t patterns_with_hot_values(Executor &executor, const Format &format);
+
 csr::RecoveredCsr recover_cuda_core(Executor &executor, const Format &format);
 
 } // namespace tcbound::compact

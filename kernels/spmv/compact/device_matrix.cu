@@ -5,6 +5,7 @@
 #include "../csr/row_tile.h"
 #include "cuda/error.h"
 #include "device_matrix.h"
+#include "hot.h"
 #include "remainder.h"
 #include "rows.h"
 #include "section_view.h"
@@ -98,8 +99,9 @@ __global__ void __launch_bounds__(block)
 
 // One warp a pattern.
 template <class Offset>
-__global__ void __launch_bounds__(block) update_dictionary(const Offset *offsets, const double *values, const Pattern *patterns,
-                                                           std::int64_t count, ConstantSegment *segments, Renewed *renewed) {
+__global__ void __launch_bounds__(block)
+  update_dictionary(const Offset *offsets, const double *values, const Pattern *patterns, std::int64_t count,
+                    ConstantSegment *segments, const Renewed *renewed) {
   constexpr unsigned all = 0xffffffffU;
   const std::int64_t p = global_index<block>() / 32;
   const int          lane = static_cast<int>(threadIdx.x % 32);
@@ -115,7 +117,6 @@ __global__ void __launch_bounds__(block) update_dictionary(const Offset *offsets
       if (lane >= distance) upto += before;
     }
     for (int j = 0; j < size; ++j) segments[i].values[j] = values[begin + upto - size + j];
-    if (size > 0 && i < most_hot_segments) renewed->hot[i] = segments[i];
     begin += __shfl_sync(all, upto, 31);
   }
 }
@@ -220,23 +221,11 @@ void renew_columns(Section &section) {
   section.columns.finite = std::all_of(values.begin(), values.end(), [](double value) { return std::isfinite(value); });
 }
 
-void read_hot_segments(Executor &executor, Section &section) {
-  section.hot_segments.resize(
-    static_cast<std::size_t>(std::min<std::int64_t>(most_hot_segments, section.constant_segments.size())));
-  executor.copy(section.hot_segments.data(), MemorySpace::host, section.constant_segments.data(), MemorySpace::cuda,
-                section.hot_segments.size() * sizeof(ConstantSegment));
-}
-
 // False: rows that share a pattern would have to part. Only waits for the device once.
 static bool refill_dictionary(Executor &executor, const csr::DeviceArrays &csr, Section &section, const double *values) {
   const cudaStream_t stream = stream_of(executor);
   const int          lanes = lanes_of_row(csr.rows, csr.nonzeros);
-  Renewed            renewed;
-  if (section.renewed.size() == 0) {
-    section.renewed = Array<Renewed>(executor, 1);
-    TCBOUND_CUDA(cudaMemsetAsync(section.renewed.data(), 0, sizeof renewed, stream));
-  }
-  int *parted = &section.renewed.data()->parted;
+  int               *parted = &section.renewed.data()->parted;
   csr::with_offsets(csr, [&](const auto *offsets) {
     find_parted<<<grid_for(32 * section.slices.size()), block, 0, stream>>>(offsets, values, view_of(section), lanes, parted);
     TCBOUND_LAUNCHED();
@@ -245,9 +234,7 @@ static bool refill_dictionary(Executor &executor, const csr::DeviceArrays &csr, 
       section.renewed.data());
     TCBOUND_LAUNCHED();
   });
-  executor.copy(&renewed, MemorySpace::host, section.renewed.data(), MemorySpace::cuda, sizeof renewed);
-  if (renewed.parted) return false;
-  std::copy_n(renewed.hot, section.hot_segments.size(), section.hot_segments.begin());
+  if (!renew_hot_segments(executor, section)) return false;
   renew_columns(section);
   return true;
 }

@@ -8,16 +8,17 @@
 #include "columns.h"
 #include "cuda_core_tuning.h"
 #include "format.h"
+#include "hot.h"
 #include "marched.h"
 
 namespace tcbound::compact {
 
-constexpr int most_hot_segments = 96; // 3 KB: kernel parameters of up to 4 KB are cheap
-constexpr int block_slices = 8;       // that a thread block multiplies at a time, one a warp
+constexpr int block_slices = 8; // that a thread block multiplies at a time, one a warp
 
-// What the host needs of a dictionary with new values.
+// What the host needs of a dictionary.
 struct Renewed {
   ConstantSegment hot[most_hot_segments];
+  int             hot_count;
   int             parted; // rows that share a pattern do not share their values any more: nothing is new
 };
 
@@ -28,11 +29,11 @@ struct Section {
   Array<std::int32_t>          partial_begin; // of each slice's partial rows, and where the last slice's end
   Array<Partial>               partials;
   Array<Pattern>               patterns;
-  Array<Segment>               segments;          // of offset patterns
-  Array<ConstantSegment>       constant_segments; // of row patterns
-  std::vector<ConstantSegment> hot_segments; // the first of constant_segments, those of the most frequent patterns, on the host
+  Array<Segment>               segments;           // of offset patterns
+  Array<ConstantSegment>       constant_segments;  // of row patterns
+  std::vector<ConstantSegment> hot_segments;       // of frequent patterns, the most frequent one first, on the host (hot.h)
   int                          first_segments = 0; // of the most frequent pattern
-  Array<Renewed>               renewed;            // for refills of constant slices, with `parted` 0; empty before the first
+  Array<Renewed>               renewed;            // of constant slices, with `parted` 0
   Array<Exception>             exceptions;
   Array<std::int64_t>          value_begin;      // of each explicit slice's values
   Array<std::int64_t>          exception_values; // where each exception's first value is; its next is slice_rows further on
@@ -79,9 +80,6 @@ void diagonal(Executor &executor, const DeviceMatrix &matrix, double *d);
 
 // z = alpha A x + beta y (product.transpose is not looked at).
 void multiply(Executor &executor, DeviceMatrix &matrix, const Product &product);
-
-// Copies the first constant segments to the host.
-void read_hot_segments(Executor &executor, Section &section);
 
 // Takes the values that the host has of the most frequent pattern to the columns, if there are any.
 void renew_columns(Section &section);

@@ -5,6 +5,7 @@
 
 #include "device_matrix.h"
 #include "grid.h"
+#include "hot.h"
 #include "votes.h"
 
 namespace tcbound::compact {
@@ -43,16 +44,15 @@ struct Tiling {
 __global__ void number_tiles(const std::int32_t *listed, std::int64_t count, const Cut cut, const Tiling tiling,
                              std::uint64_t *keys) {
   const std::int64_t s = global_index<block>();
-  if (s < count) keys[s] = tiling.key(cut.first_row(listed[s]) + slice_rows / 2);
+  if (s < count) keys[s] = tiling.key(cut.first_row(cut.first_of(listed[s])) + slice_rows / 2);
 }
 
 // The exceptions of listed slice s are those from begin[s] to begin[s + 1] of its section.
-__global__ void count_exceptions(const std::int32_t *listed, std::int64_t count, const Cut cut, const std::uint64_t *rows_with,
-                                 std::int64_t *begin) {
+__global__ void count_exceptions(const std::int32_t *listed, std::int64_t count, const SliceVotes votes, std::int64_t *begin) {
   const std::int64_t s = global_index<block>();
   if (s > count) return;
   std::int64_t exceptions = 0;
-  if (s < count) exceptions = __popcll(cut.present(listed[s]) & ~rows_with[listed[s]]);
+  if (s < count) exceptions = __popcll(votes.others(listed[s]));
   begin[s] = exceptions;
 }
 
@@ -70,21 +70,20 @@ struct Keys {
   std::uint32_t *number;
 };
 
-__global__ void list_keys(const std::int32_t *listed, std::int64_t count, const Cut cut, const std::uint64_t *slice_hash,
-                          const std::uint64_t *rows_with, const std::uint64_t *row_hash, const std::int64_t *begin,
-                          int hash_bits, Slice *slices, Keys keys) {
+__global__ void list_keys(const std::int32_t *listed, std::int64_t count, const Cut cut, const SliceVotes votes,
+                          const std::int64_t *begin, int hash_bits, Slice *slices, Keys keys) {
   const std::int64_t s = global_index<block>();
   if (s >= count) return;
-  const std::int64_t  first = cut.first_row(listed[s]);
-  const std::uint64_t have = rows_with[listed[s]];
+  const std::int64_t  first = cut.first_row(cut.first_of(listed[s]));
+  const std::uint64_t have = votes.rows[listed[s]];
   slices[s] = {static_cast<std::int32_t>(first), -1, have};
-  keys.hash[s] = key_of(slice_hash[listed[s]], hash_bits);
+  keys.hash[s] = key_of(votes.hash[listed[s]], hash_bits);
   keys.row[s] = static_cast<std::int32_t>(first + __ffsll(static_cast<long long>(have)) - 1);
   keys.number[s] = static_cast<std::uint32_t>(s);
   std::int64_t at = count + begin[s];
-  for (std::uint64_t rest = cut.present(listed[s]) & ~have; rest; rest &= rest - 1, ++at) {
+  for (std::uint64_t rest = votes.others(listed[s]); rest; rest &= rest - 1, ++at) {
     const std::int64_t row = first + __ffsll(static_cast<long long>(rest)) - 1;
-    keys.hash[at] = key_of(row_hash[row], hash_bits);
+    keys.hash[at] = key_of(votes.row_hash[row], hash_bits);
     keys.row[at] = static_cast<std::int32_t>(row);
     keys.number[at] = static_cast<std::uint32_t>(at);
   }
@@ -95,7 +94,8 @@ __global__ void list_keys(const std::int32_t *listed, std::int64_t count, const 
 // `most` runs; what is not one is not kept.
 __global__ void choose_patterns(const std::int64_t *run_begin, const std::int64_t *run_length, const std::uint32_t *sorted,
                                 const std::uint64_t *unique, const std::int64_t *run_count, std::int64_t most,
-                                std::int64_t slices, std::int64_t *weight, std::int32_t *run, std::int64_t *kept) {
+                                std::int64_t slices, bool remainder, std::int64_t *weight, std::int32_t *run,
+                                std::int64_t *kept) {
   const std::int64_t u = global_index<block>(), runs = *run_count;
   if (u > most) return;
   kept[u] = 0;
@@ -108,7 +108,7 @@ __global__ void choose_patterns(const std::int64_t *run_begin, const std::int64_
     else
       high = middle;
   }
-  kept[u] = unique[u] != 0 && (low > 0 || is_kept(run_length[u], runs));
+  kept[u] = unique[u] != 0 && (low > 0 || is_kept(run_length[u], runs, remainder));
   weight[u] = kept[u] ? slice_rows * low + run_length[u] - low : 0;
   run[u] = static_cast<std::int32_t>(u);
 }
@@ -212,7 +212,7 @@ __device__ std::uint64_t other_rows(const Rows<Offset> &a, const Slice &slice, s
   return low | static_cast<std::uint64_t>(__reduce_or_sync(0xffffffffU, static_cast<unsigned>(others >> 32))) << 32;
 }
 
-// What a row that does not have its slice's pattern can be.
+// What a row that does not have its slice's pattern can be: both, or neither.
 struct Odd {
   std::uint64_t entries; // of the slice's pattern
   bool          partial, exception;
@@ -240,7 +240,7 @@ __global__ void __launch_bounds__(block)
       const std::int32_t  pattern = pattern_of_key[count + e], row = key_row[count + e];
       bool                partial = false;
       const std::uint64_t found = find_entries(a, row, pair, entries, constant, partial);
-      const bool exception = !partial && pattern >= 0 && same_pattern(a, row, patterns[pattern].representative, constant);
+      const bool          exception = pattern >= 0 && same_pattern(a, row, patterns[pattern].representative, constant);
       if (lane == 0) odd[e] = {found, partial, exception};
     }
   }
@@ -268,7 +268,7 @@ __global__ void sort_odd_rows(std::int64_t count, const std::int64_t *begin, con
       group = {g < found ? group.rows | bit : bit, odd[e].entries};
       found = max(found, g + 1);
     }
-    kept[e] = odd[e].exception;
+    kept[e] = g >= most_partials && odd[e].exception;
     if (g >= most_partials && !odd[e].exception) in_remainder[odd_row[e]] = 1;
   }
   partial_count[s] = found;
@@ -322,7 +322,6 @@ __global__ void measure_patterns(const Rows<Offset> a, std::int64_t count, Patte
   pattern.entries = static_cast<std::int32_t>(end - begin);
   pattern.low = end > begin ? a.columns[begin] - static_cast<std::int32_t>(row) : 0;
   pattern.high = end > begin ? a.columns[end - 1] - static_cast<std::int32_t>(row) : 0;
-  pattern.unused = 0;
   patterns[p] = pattern;
   segments[p] = found;
 }
@@ -334,6 +333,7 @@ __global__ void write_patterns(const Rows<Offset> a, std::int64_t count, const s
   if (p >= count) return;
   std::int64_t at = first[p];
   patterns[p].first_segment = at;
+  set_hot_as_first(patterns[p]);
   for_each_segment(a, patterns[p].representative, [&](std::int32_t offset, int entries, std::int64_t k) {
     if (constant_segments) {
       ConstantSegment segment = {offset, entries, {}};

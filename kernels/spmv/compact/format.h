@@ -41,9 +41,19 @@ constexpr int most_partials = 4;        // masks of a slice
 // A pattern that this part of a slice's rows have is the slice's.
 constexpr bool is_main(std::int64_t rows_with, std::int64_t rows_present) { return 8 * rows_with >= 3 * rows_present; }
 
+// Another pattern that so many rows of a constant slice have gets a slice of its own, where slices of two patterns are looked for:
+// fewer rows are cheaper as exceptions.
+constexpr bool is_second(std::int64_t rows_with) { return rows_with >= 8; }
+
+// Whether so many exceptions are reason to look for slices of two patterns.
+constexpr bool are_many(std::int64_t exceptions, std::int64_t rows) { return 16 * exceptions > rows; }
+
 // Whether exceptions keep a pattern that is no slice's: always while the dictionary is small, else if they are enough to pay for
-// its place in it.
-constexpr bool is_kept(std::int64_t exceptions_with, std::int64_t patterns) { return patterns <= 4096 || exceptions_with >= 4; }
+// its place in it. Without a remainder there are no rows but these to multiply in a launch of their own, which costs more than a
+// larger dictionary does.
+constexpr bool is_kept(std::int64_t exceptions_with, std::int64_t patterns, bool remainder) {
+  return patterns <= (remainder ? 4096 : 65536) || exceptions_with >= 4;
+}
 
 // 1 to longest_run consecutive columns: row + offset, row + offset + 1, ...
 struct Segment {
@@ -63,10 +73,11 @@ static_assert(sizeof(ConstantSegment) == 32);
 struct alignas(16) Pattern {
   std::int64_t first_segment;
   std::int32_t segments;
+  std::int16_t hot;         // on a device, where as many segments with the same values begin among the hot ones; -1: nowhere
+  bool         hot_offsets; // these have the same offsets, too
   std::int32_t entries;
   std::int32_t low, high;      // least and greatest offset; 0 and 0 without entries
   std::int32_t representative; // a row that has the pattern
-  std::int32_t unused;
 };
 static_assert(sizeof(Pattern) == 32);
 

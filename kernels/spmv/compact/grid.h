@@ -52,8 +52,17 @@ struct Cut {
     const std::uint64_t all = ~std::uint64_t(0), begun = first < low ? all << (low - first) : all;
     return high - first >= slice_rows ? begun : begun & ((std::uint64_t(1) << (high - first)) - 1);
   }
+  // The slice with the same rows, if this is a second one: these are numbered behind all others.
+  __device__ std::int64_t first_of(std::int64_t slice) const {
+    const std::int64_t all = slices();
+    return slice < all ? slice : slice - all;
+  }
 #endif
-  std::int64_t slices() const {
+#ifdef __CUDACC__
+  __host__ __device__
+#endif
+    std::int64_t
+    slices() const {
     return stride ? (rows + stride - 1) / stride * per_plane : (rows + shift + slice_rows - 1) / slice_rows;
   }
 };

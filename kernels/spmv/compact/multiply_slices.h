@@ -15,10 +15,7 @@
 namespace tcbound::compact {
 namespace {
 
-// Segments of the constant section's most frequent patterns, in the kernel's parameters: broadcasting from there costs the
-// first-level cache nothing, while there a broadcast takes as long as any other load.
-struct HotSegments {
-  int             count;
+struct HotSegments { // hot.h
   ConstantSegment segments[most_hot_segments];
 };
 struct NoHotSegments {};
@@ -122,26 +119,45 @@ struct Masks {
   }
 };
 
-// Where the segments of a slice's pattern and a lane's matrix values come from.
-template <class From> struct ConstantSource {
-  From from;
-
-  __device__ ConstantSegment       next() { return from.next(); }
-  template <int m> __device__ void values(const ConstantSegment &segment, double2 (&v)[m]) {
-#pragma unroll
-    for (int j = 0; j < m; ++j) v[j] = make_double2(segment.values[j], segment.values[j]);
-  }
-};
-
 struct FromTable {
   const ConstantSegment     *at;
   __device__ ConstantSegment next() { return load(at++); }
 };
 
+struct HotSegment {
+  std::int32_t offset, count;
+  const double (&values)[longest_run];
+};
+
 struct FromParameters {
-  const HotSegments                &hot;
-  int                               at;
-  __device__ const ConstantSegment &next() { return hot.segments[at++]; }
+  const HotSegments    &hot;
+  int                   at;
+  __device__ HotSegment next() {
+    const ConstantSegment &segment = hot.segments[at++];
+    return {segment.offset, segment.count, segment.values};
+  }
+};
+
+// Each lane has the offset of one segment.
+struct FromLanes {
+  const HotSegments    &hot;
+  int                   at, lane;
+  std::int32_t          offset;
+  __device__ HotSegment next() {
+    const ConstantSegment &segment = hot.segments[at++];
+    return {__shfl_sync(0xffffffffU, offset, lane++), segment.count, segment.values};
+  }
+};
+
+// Where the segments of a slice's pattern and a lane's matrix values come from.
+template <class From> struct ConstantSource {
+  From from;
+
+  __device__ auto                           next() { return from.next(); }
+  template <int m, class S> __device__ void values(const S &segment, double2 (&v)[m]) {
+#pragma unroll
+    for (int j = 0; j < m; ++j) v[j] = make_double2(segment.values[j], segment.values[j]);
+  }
 };
 
 // Matrix values are read once: they pass by the first-level cache and leave the second first. Those of the next segment are on
@@ -226,7 +242,9 @@ __device__ Sums add_segments(const Place &place, int segments, Source source, Ma
 // The part of a pattern that a product needs.
 struct Stretch {
   std::int64_t first_segment;
-  std::int32_t segments, entries;
+  std::int32_t segments;
+  std::int16_t hot;
+  bool         hot_offsets;
 };
 
 template <bool constant> __device__ void multiply_slice(const Arguments<constant> &a, std::int64_t s) {
@@ -255,8 +273,12 @@ template <bool constant> __device__ void multiply_slice(const Arguments<constant
   if constexpr (!constant)
     sums = add(ExplicitSource(a.section.segments + stretch.first_segment, stretch.segments,
                               a.section.values + __ldg(a.section.value_begin + s) + 2 * lane));
-  else if (stretch.first_segment + stretch.segments <= a.hot.count)
-    sums = add(ConstantSource<FromParameters>{{a.hot, static_cast<int>(stretch.first_segment)}});
+  else if (stretch.hot_offsets)
+    sums = add(ConstantSource<FromParameters>{{a.hot, stretch.hot}});
+  else if (stretch.hot >= 0)
+    sums = add(ConstantSource<FromLanes>{
+      {a.hot, stretch.hot, 0,
+       lane < stretch.segments ? __ldg(&a.section.constant_segments[stretch.first_segment + lane].offset) : 0}});
   else
     sums = add(ConstantSource<FromTable>{{a.section.constant_segments + stretch.first_segment}});
   store(a, place.row, first.present, second.present, sums.first, sums.second);
@@ -275,8 +297,9 @@ template <bool constant> __device__ void multiply_exception(const Arguments<cons
   const Stretch   stretch = load(reinterpret_cast<const Stretch *>(a.section.patterns + exception.pattern));
   const double   *values = constant ? nullptr : a.section.values + __ldg(a.section.exception_values + e);
   double          sum = 0.0;
-  for (std::int64_t i = stretch.first_segment; i < stretch.first_segment + stretch.segments; ++i) {
-    const auto    segment = load(segments_of<constant>(a.section) + i);
+  const auto     *next = segments_of<constant>(a.section) + stretch.first_segment;
+  for (std::int32_t left = stretch.segments; left > 0; --left) {
+    const auto    segment = load(next++);
     const double *x = a.x + exception.row + segment.offset;
 #pragma unroll
     for (int j = 0; j < longest_run; ++j) {

@@ -23,6 +23,12 @@ template <int block> __device__ std::int64_t global_index() {
   return blockIdx.x * static_cast<std::int64_t>(block) + threadIdx.x;
 }
 
+__device__ inline std::uint64_t mix(std::uint64_t h) { // the finaliser of splitmix64 (G. L. Steele, D. Lea, C. H. Flood 2014)
+  h = (h ^ (h >> 30)) * 0xbf58476d1ce4e5b9U;
+  h = (h ^ (h >> 27)) * 0x94d049bb133111ebU;
+  return h ^ (h >> 31);
+}
+
 constexpr std::int64_t warp_entries = 1024; // that a warp of for_entries handles
 
 // The last of the rows from `row` to `last` that begins at or before entry k.

@@ -11,13 +11,7 @@ namespace {
 constexpr int block = 256;
 constexpr int block_warps = block / 32;
 
-enum Kind : std::uint8_t { remainder_kind, constant_kind, explicit_kind };
-
-__device__ std::uint64_t mix(std::uint64_t h) { // the finaliser of splitmix64 (G. L. Steele, D. Lea, C. H. Flood 2014)
-  h = (h ^ (h >> 30)) * 0xbf58476d1ce4e5b9U;
-  h = (h ^ (h >> 27)) * 0x94d049bb133111ebU;
-  return h ^ (h >> 31);
-}
+enum Kind : std::uint8_t { remainder_kind, constant_kind, explicit_kind, no_kind };
 
 struct Hashes {
   std::uint64_t offsets, values; // of the offset pattern and of the row pattern; 0: the row can have none
@@ -70,11 +64,45 @@ __device__ Vote vote(std::uint64_t lower, std::uint64_t upper) {
   return __popcll(b.rows) > __popcll(a.rows) ? b : a;
 }
 
-// One warp a slice; every row is in one.
+// Slices of each kind, and rows in them that do not have their slice's pattern.
+struct Tally {
+  std::int64_t       slices[no_kind], exceptions[no_kind];
+  unsigned long long second_rows; // that are or could be in second slices
+};
+
+// What the slices voted for, the second ones behind the others, if there are any.
+struct SliceVotes {
+  std::uint64_t *hash; // of each slice's main pattern
+  std::uint64_t *rows; // that have it
+  std::uint64_t *all;  // rows that are the slice's
+  Kind          *kind;
+  std::uint64_t *row_hash; // of each exception, at its row; not set elsewhere
+
+  __device__ void set(std::int64_t slice, Kind is, const Vote &main, std::uint64_t own) const {
+    hash[slice] = main.hash;
+    rows[slice] = main.rows;
+    all[slice] = own;
+    kind[slice] = is;
+  }
+  __device__ std::uint64_t others(std::int64_t slice) const { return all[slice] & ~rows[slice]; }
+};
+
+// The rows of a slice's second pattern and, if they all lie on one side of the main pattern's, all others on that side: they too
+// belong to the line that meets the main pattern's here.
+__device__ std::uint64_t rows_beside(std::uint64_t main, std::uint64_t second) {
+  if (second == 0) return 0;
+  const int first = __ffsll(static_cast<long long>(main)) - 1, last = 63 - __clzll(static_cast<long long>(main));
+  if (second >> first == 0) return (std::uint64_t(1) << first) - 1;
+  if (second << (63 - last) == 0) return ~std::uint64_t(0) << last << 1;
+  return second;
+}
+
+// One warp a slice; every row is in one. With `seconds`, rows of a constant slice that have another row pattern in common become a
+// slice of their own.
 template <class Offset>
 __global__ void __launch_bounds__(block)
-  classify(const Rows<Offset> a, std::int64_t slices, const Cut cut, int lanes, bool allow_constant, std::uint64_t *slice_hash,
-           std::uint64_t *slice_rows_with, Kind *slice_kind, std::uint64_t *row_hash, std::uint8_t *in_remainder) {
+  classify(const Rows<Offset> a, std::int64_t slices, const Cut cut, int lanes, bool allow_constant, bool seconds,
+           const SliceVotes votes, std::uint8_t *in_remainder, Tally *tally) {
   __shared__ Hashes  shared[block_warps][slice_rows];
   const std::int64_t slice = blockIdx.x * static_cast<std::int64_t>(block_warps) + threadIdx.x / 32;
   const int          lane = static_cast<int>(threadIdx.x % 32);
@@ -92,23 +120,25 @@ __global__ void __launch_bounds__(block)
   const auto   fits = [&](const Vote &v) { return present && is_main(__popcll(v.rows), __popcll(present)); };
   const Kind   kind = allow_constant && fits(constant) ? constant_kind : (fits(offsets) ? explicit_kind : remainder_kind);
   const Vote   main = kind == constant_kind ? constant : (kind == explicit_kind ? offsets : Vote{0, 0});
+  Vote         second = {0, 0};
+  if (kind == constant_kind && main.rows != present) {
+    second = vote(main.rows >> lane & 1 ? 0 : lower.values, main.rows >> (lane + 32) & 1 ? 0 : upper.values);
+    const int count = __popcll(second.rows);
+    if (is_second(count) && lane == 0) atomicAdd(&tally->second_rows, static_cast<unsigned long long>(count));
+    if (!seconds || !is_second(count)) second = {0, 0};
+  }
   if (lane == 0) {
-    slice_hash[slice] = main.hash;
-    slice_rows_with[slice] = main.rows;
-    slice_kind[slice] = kind;
+    const std::uint64_t of_second = rows_beside(main.rows, second.rows) & present;
+    votes.set(slice, kind, main, present & ~of_second);
+    if (seconds) votes.set(slices + slice, second.rows ? constant_kind : no_kind, second, of_second);
   }
   for (int r = lane; r < slice_rows; r += 32) {
     if (!(present >> r & 1)) continue;
     in_remainder[first + r] = kind == remainder_kind;
-    if (kind != remainder_kind && !(main.rows >> r & 1))
-      row_hash[first + r] = kind == constant_kind ? hashes[r].values : hashes[r].offsets;
+    if (kind != remainder_kind && !((main.rows | second.rows) >> r & 1))
+      votes.row_hash[first + r] = kind == constant_kind ? hashes[r].values : hashes[r].offsets;
   }
 }
-
-// Slices of each kind, and rows in them that do not have their slice's pattern.
-struct Tally {
-  std::int64_t slices[3], exceptions[3];
-};
 
 __device__ inline void add(std::int64_t *to, std::int64_t value) { // by a warp
   for (int distance = 16; distance > 0; distance /= 2) value += __shfl_xor_sync(0xffffffffU, value, distance);
@@ -116,13 +146,12 @@ __device__ inline void add(std::int64_t *to, std::int64_t value) { // by a warp
     atomicAdd(reinterpret_cast<unsigned long long *>(to), static_cast<unsigned long long>(value));
 }
 
-__global__ void __launch_bounds__(block)
-  tally_slices(const Kind *kinds, const std::uint64_t *rows_with, std::int64_t slices, const Cut cut, Tally *tally) {
+__global__ void __launch_bounds__(block) tally_slices(const SliceVotes votes, std::int64_t slices, Tally *tally) {
   const std::int64_t slice = global_index<block>();
   const bool         in = slice < slices;
-  const int          exceptions = in ? __popcll(cut.present(slice) & ~rows_with[slice]) : 0;
-  for (const Kind kind : {constant_kind, explicit_kind}) {
-    const bool has = in && kinds[slice] == kind;
+  const int          exceptions = in ? __popcll(votes.others(slice)) : 0;
+  for (const Kind kind : {remainder_kind, constant_kind, explicit_kind}) {
+    const bool has = in && votes.kind[slice] == kind;
     add(tally->slices + kind, has);
     add(tally->exceptions + kind, has ? exceptions : 0);
   }
