@@ -104,9 +104,10 @@ template <int columns> Launch launch_of_columns(int node) {
 std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 // With few offsets a thread has too few loads under way with one node, and large blocks would end too raggedly. With many, tiles
-// are for the first-level cache, and as wide as wastes the fewest threads at the end of a line.
+// are for the first-level cache, and as wide as wastes the fewest threads at the end of a line; without mirror images there is less
+// in it to find.
 Tile usual_tile(const DeviceMatrix &matrix) {
-  if (offset_count(matrix.table) <= 7) return {32, 2, 1, 2};
+  if (offset_count(matrix.table) <= (matrix.table.mirrored ? 7 : 11)) return {32, 2, 1, 2};
   const std::int64_t line = matrix.line;
   return divide_up(line, 32) * 32 > divide_up(line, 16) * 16 ? Tile{16, 4, 4, 1} : Tile{32, 4, 4, 1};
 }
