@@ -229,7 +229,7 @@ static PetscErrorCode ViewFusion(PC pc, PetscViewer viewer) {
   const char           *why_not;
 
   PetscFunctionBegin;
-  PetscCall(PCTCBoundSweepIsFused(pc->pmat, &sweeps, &why_not));
+  PetscCall(PCTCBoundSweepIsFused(pc, pc->pmat, &sweeps, &why_not));
   if (why_not) {
     PetscCall(PetscViewerASCIIPrintf(viewer, "  not fused, a product and vector operations for each sweep: %s\n", why_not));
     PetscFunctionReturn(PETSC_SUCCESS);

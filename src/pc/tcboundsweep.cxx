@@ -6,14 +6,18 @@
 
 #include "../vec/vectcbound.h"
 
-PetscErrorCode PCTCBoundSweepIsFused(Mat A, TCBoundStencilSweeps **sweeps, const char **why_not) {
-  PetscBool stencil;
+PetscErrorCode PCTCBoundSweepIsFused(PC pc, Mat A, TCBoundStencilSweeps **sweeps, const char **why_not) {
+  PetscBool        stencil;
+  PetscObjectState state;
 
   PetscFunctionBegin;
   *sweeps = NULL;
   *why_not = "the matrix is no " MATSTENCILTCBOUND;
   PetscCall(MatIsStencilTCBound(A, &stencil));
   if (!stencil) PetscFunctionReturn(PETSC_SUCCESS);
+  *why_not = "the preconditioner is that of earlier values (PCSetReusePreconditioner())";
+  PetscCall(PetscObjectStateGet((PetscObject)pc->pmat, &state));
+  if (state != SweepOf(pc)->state) PetscFunctionReturn(PETSC_SUCCESS); // fused sweeps would divide by the new diagonal
   PetscCall(MatStencilTCBoundGetSweeps(A, sweeps));
   *why_not = (*sweeps)->why_not_relaxing.empty() ? NULL : (*sweeps)->why_not_relaxing.c_str();
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -75,7 +79,8 @@ static PetscErrorCode PCSetUp_TCBoundSweep(PC pc) {
   if (!s->inverse) PetscCall(CreateVector(pc->pmat, &s->inverse));
   PetscCall(InvertDiagonal(pc));
   PetscCall(PCTCBoundSweepFindFactors(pc));
-  PetscCall(PCTCBoundSweepIsFused(pc->pmat, &sweeps, &why_not));
+  PetscCall(PetscObjectStateGet((PetscObject)pc->pmat, &s->state));
+  PetscCall(PCTCBoundSweepIsFused(pc, pc->pmat, &sweeps, &why_not));
   PetscCall(PetscInfo(pc, "Sweeps %s%s\n", why_not ? "run one after the other: " : "are fused by ",
                       why_not ? why_not : sweeps->sweeper->name().c_str()));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -124,7 +129,7 @@ static PetscErrorCode ApplySweeps(PC pc, bool transpose, PetscInt its, bool from
   }
   PetscCall(MatIsStencilTCBound(A, &stencil));
   if (transpose && stencil) PetscCall(MatStencilTCBoundGetTranspose(A, &A));
-  PetscCall(PCTCBoundSweepIsFused(A, &sweeps, &why_not));
+  PetscCall(PCTCBoundSweepIsFused(pc, A, &sweeps, &why_not));
   if (why_not) {
     PetscCall(SweepOneByOne(pc, transpose, its, from_zero, b, x));
     PetscFunctionReturn(PETSC_SUCCESS);
@@ -223,7 +228,8 @@ static PetscErrorCode PCDestroy_TCBoundSweep(PC pc) {
    sweeps, and on several ranks there is one exchange of values for all of these; in two and three dimensions a ring around the grid, as
    wide as the stencil's radius, may have rows of one multiple of the identity (Dirichlet's conditions). The host takes stencils of up to
    49 points, CUDA cores those within 5 or 9 points in two dimensions and 7 or 27 in three. Other matrices take a product and vector operations
-   for each sweep. `-ksp_view` and `-info` say which it is, and why.
+   for each sweep, and so does a preconditioner that is kept while the matrix changes (`PCSetReusePreconditioner()`): its sweeps are with the
+   new matrix, its diagonal and factors those of the old one. `-ksp_view` and `-info` say which it is, and why.
 
    With `KSPRICHARDSON`, whose matrix preconditions itself, all iterations are done at once and without tests of convergence, as by
    `PCSOR`: as smoother by -mg_levels_ksp_type richardson -mg_levels_ksp_max_it 2 -mg_levels_pc_type tcboundsweep. With a monitor, a

@@ -16,7 +16,8 @@ struct PC_TCBoundSweep {
   PetscReal          emin = 0, emax = 0; // as given; 0: of the estimate
   PetscReal          factor_low = 0.1, factor_high = 1.1;
 
-  // Of the current matrix.
+  // Of the matrix as it was at the last set-up.
+  PetscObjectState       state = 0;
   PetscReal              estimate = 0;      // of the largest eigenvalue of D^-1 A; 0: none was needed
   PetscReal              low = 0, high = 0; // the interval that chebyshev works on
   std::vector<PetscReal> factors;           // one a sweep
@@ -39,5 +40,5 @@ PETSC_INTERN PetscErrorCode PCView_TCBoundSweep(PC pc, PetscViewer viewer);
 // sweep_factors.cxx: factors of sweeps from the settings and the matrix, once the inverse of the diagonal is known
 PETSC_INTERN PetscErrorCode PCTCBoundSweepFindFactors(PC pc);
 
-// Whether sweeps with the matrix are fused; if not, *why_not is a clause that says why, valid until the matrix changes, else NULL.
-PETSC_INTERN PetscErrorCode PCTCBoundSweepIsFused(Mat A, TCBoundStencilSweeps **sweeps, const char **why_not);
+// Whether sweeps with the preconditioner's matrix, or its transpose A, are fused; if not, *why_not is a clause that says why, valid until the matrix changes, else NULL.
+PETSC_INTERN PetscErrorCode PCTCBoundSweepIsFused(PC pc, Mat A, TCBoundStencilSweeps **sweeps, const char **why_not);

@@ -208,6 +208,41 @@ TEST_P(Sweeps, FollowChangedValues) {
   expect_same_sweeps(pc, m.ours, m.aij, {0.9}, 5, VECSTANDARD);
 }
 
+// A preconditioner that is kept has the old diagonal, whether its sweeps were fused before or not.
+TEST_P(Sweeps, KeepTheDiagonalWhenReused) {
+  StencilPair m(grid_of(2, 41, 37, 1, true, 1), Fill::constant, 7);
+  Handle<PC>  kept, plain;
+  make_dominant(m);
+  make_sweeps(m.ours, 3, &kept);
+  make_sweeps(m.aij, 3, &plain);
+  for (PC pc : {PC(kept), PC(plain)}) {
+    OK(PCSetUp(pc));
+    OK(PCSetReusePreconditioner(pc, PETSC_TRUE));
+  }
+  const bool fused = contains(view_of(kept), "  fused: ");
+  EXPECT_EQ(fused, contains(GetParam(), "host"));
+  for (Mat A : {Mat(m.ours), Mat(m.aij)}) {
+    OK(MatShift(A, 3.0));
+    OK(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+    OK(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  }
+  OK(PCSetOperators(kept, m.ours, m.ours));
+  OK(PCSetOperators(plain, m.aij, m.aij));
+  Handle<Vec> b, x, rb, rx;
+  make_vector(m.ours, true, VECSTANDARD, 5, &b);
+  make_vector(m.ours, false, VECSTANDARD, 0, &x);
+  make_vector(m.aij, true, VECSTANDARD, 5, &rb);
+  make_vector(m.aij, false, VECSTANDARD, 0, &rx);
+  OK(PCApply(kept, b, x));
+  OK(PCApply(plain, rb, rx));
+  EXPECT_LE(relative_difference(x, rx), 1e-13);
+  EXPECT_TRUE(contains(view_of(kept), "earlier values")) << view_of(kept);
+  OK(PCSetReusePreconditioner(kept, PETSC_FALSE));
+  OK(PCSetOperators(kept, m.ours, m.ours));
+  expect_same_sweeps(kept, m.ours, m.aij, std::vector<double>(3, 2.0 / 3.0), 1, VECSTANDARD);
+  EXPECT_EQ(contains(view_of(kept), "  fused: "), fused);
+}
+
 // Richardson's iterations are with the operator, be it the matrix that preconditions or, later, another one.
 TEST_P(Sweeps, IterateWithTheOperator) {
   StencilPair m(grid_of(2, 21, 17, 1, true, 1), Fill::constant, 7), other(grid_of(2, 21, 17, 1, true, 1), Fill::variable, 8);
