@@ -151,8 +151,7 @@ private:
     Tally tally = classify_slices(rows, false);
     build_section(rows, constant_kind, tally, matrix_.constant);
     const std::int64_t exceptions = matrix_.constant.exceptions.size();
-    if (are_many(exceptions, slice_rows * tally.slices[constant_kind]) &&
-        2 * static_cast<std::int64_t>(tally.second_rows) > exceptions) {
+    if (are_many(exceptions, slice_rows * tally.slices[constant_kind]) && 2 * second_rows_ > exceptions) {
       matrix_.constant = Section();
       tally = classify_slices(rows, true);
       build_section(rows, constant_kind, tally, matrix_.constant);
@@ -176,7 +175,7 @@ private:
     TCBOUND_CUDA(cudaMemsetAsync(tally.data(), 0, sizeof(Tally), stream_));
     launch(32 * slices_, [&](unsigned grid) {
       classify<<<grid, block, 0, stream_>>>(a, slices_, cut_, lanes_, choices_.allow_constant, seconds, votes_.view(),
-                                            in_remainder_.data(), tally.data());
+                                            in_remainder_.data());
     });
     launch(numbers_, [&](unsigned grid) { tally_slices<<<grid, block, 0, stream_>>>(votes_.view(), numbers_, tally.data()); });
     return algorithms_.read(tally.data());
@@ -239,8 +238,8 @@ private:
     });
     algorithms_.exclusive_sum(begin.data(), begin.data(), count + 1);
     Array<std::int32_t> key_row(executor_, keys), pattern_of_key(executor_, keys);
-    number_patterns_of(section, listed.data(), begin.data(), exceptions, tally.slices[remainder_kind] > 0, key_row,
-                       pattern_of_key);
+    const bool          spare_remainder = kind == constant_kind && tally.slices[remainder_kind] == 0;
+    number_patterns_of(a, section, listed.data(), begin.data(), exceptions, spare_remainder, key_row, pattern_of_key);
     Array<Odd> odd(executor_, exceptions);
     launch(32 * count, [&](unsigned grid) {
       verify<<<grid, block, 0, stream_>>>(a, count, begin.data(), pattern_of_key.data(), key_row.data(),
@@ -254,8 +253,10 @@ private:
       build_columns(executor_, algorithms_, grid_, cut_, listed.data(), choices_, section);
   }
 
-  void number_patterns_of(Section &section, const std::int32_t *listed, const std::int64_t *begin, std::int64_t exceptions,
-                          bool remainder, Array<std::int32_t> &key_row, Array<std::int32_t> &pattern_of_key) {
+  template <class Offset>
+  void number_patterns_of(const Rows<Offset> &a, Section &section, const std::int32_t *listed, const std::int64_t *begin,
+                          std::int64_t exceptions, bool spare_remainder, Array<std::int32_t> &key_row,
+                          Array<std::int32_t> &pattern_of_key) {
     const std::int64_t   count = section.slices.size(), keys = count + exceptions;
     const int            hash_bits = hash_bits_for(keys);
     Array<std::uint64_t> hash(executor_, keys), sorted_hash(executor_, keys);
@@ -271,9 +272,9 @@ private:
     algorithms_.run_lengths(sorted_hash.data(), hash.data(), run_length.data(), keys, run_count.data());
     algorithms_.exclusive_sum(run_length.data(), run_begin.data(), keys); // of what is no run it means nothing
     launch(keys + 1, [&](unsigned grid) {
-      choose_patterns<<<grid, block, 0, stream_>>>(run_begin.data(), run_length.data(), sorted.data(), hash.data(),
-                                                   run_count.data(), keys, count, remainder, weight.data(), run.data(),
-                                                   kept.data());
+      choose_patterns<<<grid, block, 0, stream_>>>(a.offsets, key_row.data(), run_begin.data(), run_length.data(),
+                                                   sorted.data(), hash.data(), run_count.data(), keys, count, spare_remainder,
+                                                   weight.data(), run.data(), kept.data());
     });
     algorithms_.exclusive_sum(kept.data(), kept.data(), keys + 1);
     const auto         counts = algorithms_.read_all(run_count.data(), kept.data() + keys);
@@ -300,9 +301,12 @@ private:
     Array<Partial>      partials(executor_, count * most_partials);
     Array<std::int64_t> first(executor_, patterns + 1);
     section.partial_begin = Array<std::int32_t>(executor_, count + 1);
+    Array<std::int64_t> second_rows(executor_, 1);
+    TCBOUND_CUDA(cudaMemsetAsync(second_rows.data(), 0, sizeof(std::int64_t), stream_));
     launch(count + 1, [&](unsigned grid) {
-      sort_odd_rows<<<grid, block, 0, stream_>>>(count, begin, odd, odd_row, section.slices.data(), partials.data(),
-                                                 section.partial_begin.data(), place.data(), in_remainder_.data());
+      sort_odd_rows<<<grid, block, 0, stream_>>>(count, begin, odd, odd_row, odd_pattern, section.slices.data(),
+                                                 partials.data(), section.partial_begin.data(), place.data(),
+                                                 in_remainder_.data(), second_rows.data());
     });
     launch(patterns + 1, [&](unsigned grid) {
       measure_patterns<<<grid, block, 0, stream_>>>(a, patterns, section.patterns.data(), first.data());
@@ -310,9 +314,10 @@ private:
     algorithms_.exclusive_sum(section.partial_begin.data(), section.partial_begin.data(), count + 1);
     algorithms_.exclusive_sum(place.data(), place.data(), exceptions + 1);
     algorithms_.exclusive_sum(first.data(), first.data(), patterns + 1);
-    const auto [partial_count, kept, segments, first_segments] =
+    const auto [partial_count, kept, segments, first_segments, could_be_second] =
       algorithms_.read_all(section.partial_begin.data() + count, place.data() + exceptions, first.data() + patterns,
-                           &section.patterns.data()->segments);
+                           &section.patterns.data()->segments, second_rows.data());
+    second_rows_ = could_be_second;
     section.first_segments = static_cast<int>(first_segments);
     section.partials = Array<Partial>(executor_, partial_count);
     section.exceptions = Array<Exception>(executor_, kept);
@@ -417,6 +422,7 @@ private:
   Cut                 cut_;
   std::int64_t        slices_ = 0, numbers_ = 0; // of the cut; with second ones
   int                 lanes_ = 0;                // of a row
+  std::int64_t        second_rows_ = 0;          // exceptions of the last section that could be in second slices
   DeviceMatrix        matrix_;
   Votes               votes_;
   Array<std::uint8_t> in_remainder_;

@@ -36,8 +36,8 @@ __global__ void __launch_bounds__(block)
   const auto  at_row = [&](std::int64_t r) { return static_cast<std::int64_t>(offsets[max(std::int64_t(0), min(r, rows))]); };
   const auto  entries = static_cast<int>((section.value_begin[s + 1] - section.value_begin[s]) / slice_rows);
   for (int r = static_cast<int>(threadIdx.x % 32); r < slice_rows; r += 32) {
-    const std::int64_t end = at_row(slice.first_row + r + 1);
-    std::int64_t       at = at_row(slice.first_row + r);
+    const std::int64_t end = at_row(slice.first_row + std::int64_t(r) + 1);
+    std::int64_t       at = at_row(slice.first_row + std::int64_t(r));
     const RowEntries   mine = row_of(section, s, slice, r);
     double            *put = to + section.value_begin[s] + r;
     for (int first = 0; first < entries; first += csr::RowTile::width) {

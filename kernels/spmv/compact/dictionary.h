@@ -58,7 +58,7 @@ __global__ void count_exceptions(const std::int32_t *listed, std::int64_t count,
 
 // What is sorted to number the patterns: first the slices' hashes, then the exceptions'. So many bits of a hash tell patterns apart;
 // should they not, rows with a pattern go to the remainder.
-constexpr int hash_bits_for(std::int64_t keys) { return keys < std::int64_t(1) << 20 ? 32 : 40; }
+constexpr int hash_bits_for(std::int64_t keys) { return keys < 1 << 16 ? 32 : keys < 1 << 20 ? 40 : 48; }
 
 __device__ inline std::uint64_t key_of(std::uint64_t hash, int bits) {
   return hash ? max(hash >> (64 - bits), std::uint64_t(1)) : 0;
@@ -92,10 +92,11 @@ __global__ void list_keys(const std::int32_t *listed, std::int64_t count, const 
 // Runs of equal sorted keys are patterns; a run that has a slice's key is kept, and others by the rule. weight: about the rows
 // that have the pattern of a run that is kept, else 0. Within a run the numbers ascend, so that slices come first. There are at most
 // `most` runs; what is not one is not kept.
-__global__ void choose_patterns(const std::int64_t *run_begin, const std::int64_t *run_length, const std::uint32_t *sorted,
-                                const std::uint64_t *unique, const std::int64_t *run_count, std::int64_t most,
-                                std::int64_t slices, bool remainder, std::int64_t *weight, std::int32_t *run,
-                                std::int64_t *kept) {
+template <class Offset>
+__global__ void choose_patterns(const Offset *offsets, const std::int32_t *key_row, const std::int64_t *run_begin,
+                                const std::int64_t *run_length, const std::uint32_t *sorted, const std::uint64_t *unique,
+                                const std::int64_t *run_count, std::int64_t most, std::int64_t slices, bool spare_remainder,
+                                std::int64_t *weight, std::int32_t *run, std::int64_t *kept) {
   const std::int64_t u = global_index<block>(), runs = *run_count;
   if (u > most) return;
   kept[u] = 0;
@@ -108,7 +109,9 @@ __global__ void choose_patterns(const std::int64_t *run_begin, const std::int64_
     else
       high = middle;
   }
-  kept[u] = unique[u] != 0 && (low > 0 || is_kept(run_length[u], runs, remainder));
+  const std::int64_t row = key_row[sorted[run_begin[u]]];
+  const bool         spares = spare_remainder && offsets[row + 1] - offsets[row] <= longest_sparing;
+  kept[u] = unique[u] != 0 && (low > 0 || is_kept(run_length[u], runs, spares));
   weight[u] = kept[u] ? slice_rows * low + run_length[u] - low : 0;
   run[u] = static_cast<std::int32_t>(u);
 }
@@ -251,15 +254,17 @@ __global__ void __launch_bounds__(block)
 }
 
 // Gathers the partial rows of each slice by mask; kept[e] becomes 1 for an exception, else 0, and so does the last, which is none.
-// What finds no place goes to the remainder.
+// What finds no place goes to the remainder. second_rows: exceptions that could be second slices.
 __global__ void sort_odd_rows(std::int64_t count, const std::int64_t *begin, const Odd *odd, const std::int32_t *odd_row,
-                              Slice *slices, Partial *partials, std::int32_t *partial_count, std::int64_t *kept,
-                              std::uint8_t *in_remainder) {
+                              const std::int32_t *odd_pattern, Slice *slices, Partial *partials, std::int32_t *partial_count,
+                              std::int64_t *kept, std::uint8_t *in_remainder, std::int64_t *second_rows) {
   const std::int64_t s = global_index<block>();
   if (s > count) return;
   if (s == count) kept[begin[count]] = 0;
-  int found = 0;
-  for (std::int64_t e = s < count ? begin[s] : 0, end = s < count ? begin[s + 1] : 0; e < end; ++e) {
+  const std::int64_t first = s < count ? begin[s] : 0, end = s < count ? begin[s + 1] : 0;
+  std::int32_t likely = -1; // if one pattern has more than half of the exceptions it is this one (R. S. Boyer, J S. Moore 1991)
+  int          found = 0, votes = 0, rows = 0;
+  for (std::int64_t e = first; e < end; ++e) {
     const std::uint64_t bit = std::uint64_t(1) << (odd_row[e] - slices[s].first_row);
     int                 g = odd[e].partial ? 0 : most_partials;
     while (g < found && partials[s * most_partials + g].entries != odd[e].entries) ++g;
@@ -270,7 +275,12 @@ __global__ void sort_odd_rows(std::int64_t count, const std::int64_t *begin, con
     }
     kept[e] = g >= most_partials && odd[e].exception;
     if (g >= most_partials && !odd[e].exception) in_remainder[odd_row[e]] = 1;
+    if (!kept[e]) continue;
+    if (votes == 0) likely = odd_pattern[e];
+    votes += odd_pattern[e] == likely ? 1 : -1;
   }
+  for (std::int64_t e = first; e < end; ++e) rows += kept[e] && odd_pattern[e] == likely;
+  if (is_second(rows)) atomicAdd(reinterpret_cast<unsigned long long *>(second_rows), static_cast<unsigned long long>(rows));
   partial_count[s] = found;
   if (found > 0) slices[s].pattern |= Slice::has_partials;
 }

@@ -49,11 +49,12 @@ constexpr bool is_second(std::int64_t rows_with) { return rows_with >= 8; }
 constexpr bool are_many(std::int64_t exceptions, std::int64_t rows) { return 16 * exceptions > rows; }
 
 // Whether exceptions keep a pattern that is no slice's: always while the dictionary is small, else if they are enough to pay for
-// its place in it. Without a remainder there are no rows but these to multiply in a launch of their own, which costs more than a
-// larger dictionary does.
-constexpr bool is_kept(std::int64_t exceptions_with, std::int64_t patterns, bool remainder) {
-  return patterns <= (remainder ? 4096 : 65536) || exceptions_with >= 4;
+// its place in it. Single short rows with values in the dictionary are kept also where it is larger, if there is no remainder else: a
+// launch for them would cost more.
+constexpr bool is_kept(std::int64_t exceptions_with, std::int64_t patterns, bool spares_remainder) {
+  return patterns <= (spares_remainder ? 65536 : 4096) || exceptions_with >= 4;
 }
+constexpr int longest_sparing = 32; // entries of such a row
 
 // 1 to longest_run consecutive columns: row + offset, row + offset + 1, ...
 struct Segment {

@@ -66,8 +66,7 @@ __device__ Vote vote(std::uint64_t lower, std::uint64_t upper) {
 
 // Slices of each kind, and rows in them that do not have their slice's pattern.
 struct Tally {
-  std::int64_t       slices[no_kind], exceptions[no_kind];
-  unsigned long long second_rows; // that are or could be in second slices
+  std::int64_t slices[no_kind], exceptions[no_kind];
 };
 
 // What the slices voted for, the second ones behind the others, if there are any.
@@ -102,7 +101,7 @@ __device__ std::uint64_t rows_beside(std::uint64_t main, std::uint64_t second) {
 template <class Offset>
 __global__ void __launch_bounds__(block)
   classify(const Rows<Offset> a, std::int64_t slices, const Cut cut, int lanes, bool allow_constant, bool seconds,
-           const SliceVotes votes, std::uint8_t *in_remainder, Tally *tally) {
+           const SliceVotes votes, std::uint8_t *in_remainder) {
   __shared__ Hashes  shared[block_warps][slice_rows];
   const std::int64_t slice = blockIdx.x * static_cast<std::int64_t>(block_warps) + threadIdx.x / 32;
   const int          lane = static_cast<int>(threadIdx.x % 32);
@@ -118,14 +117,15 @@ __global__ void __launch_bounds__(block)
   const Hashes lower = hashes[lane], upper = hashes[lane + 32];
   const Vote   constant = vote(lower.values, upper.values), offsets = vote(lower.offsets, upper.offsets);
   const auto   fits = [&](const Vote &v) { return present && is_main(__popcll(v.rows), __popcll(present)); };
-  const Kind   kind = allow_constant && fits(constant) ? constant_kind : (fits(offsets) ? explicit_kind : remainder_kind);
-  const Vote   main = kind == constant_kind ? constant : (kind == explicit_kind ? offsets : Vote{0, 0});
+  const Kind   kind = !present                           ? no_kind
+                      : allow_constant && fits(constant) ? constant_kind
+                      : fits(offsets)                    ? explicit_kind
+                                                         : remainder_kind;
+  const Vote   main = kind == constant_kind ? constant : kind == explicit_kind ? offsets : Vote{0, 0};
   Vote         second = {0, 0};
-  if (kind == constant_kind && main.rows != present) {
+  if (seconds && kind == constant_kind && main.rows != present) {
     second = vote(main.rows >> lane & 1 ? 0 : lower.values, main.rows >> (lane + 32) & 1 ? 0 : upper.values);
-    const int count = __popcll(second.rows);
-    if (is_second(count) && lane == 0) atomicAdd(&tally->second_rows, static_cast<unsigned long long>(count));
-    if (!seconds || !is_second(count)) second = {0, 0};
+    if (!is_second(__popcll(second.rows))) second = {0, 0};
   }
   if (lane == 0) {
     const std::uint64_t of_second = rows_beside(main.rows, second.rows) & present;

@@ -41,7 +41,7 @@ struct DeviceMatrix {
   Array<std::int32_t>  tile_of;   // each chunk
   Array<std::int32_t>  first_sum; // of each strip
   Array<Item>          items;
-  Array<Bin>           bins;     // and one more, which says where the last one ends
+  Array<Bin>           bins;
   Array<Run>           runs;     // of each bin, one a tile
   Array<std::int32_t>  row_sums; // how many sums rows before this one have; rows + 1 elements
   Array<std::uint16_t>
