@@ -7,18 +7,16 @@
 
 using tcbound::grid::Extents;
 
-// Calls f(coefficient, row, column), both local and the column in the grid with its layers, for all entries whose cell exists. The
-// matrix must be expanded.
-template <class F> static void ForEachEntry(Mat_StencilTCBound *t, F &&f) {
-  const Extents &e = t->grid.extents;
+// Calls f(slot, row, column), both local and the column in the grid with its layers, for all entries whose cell exists.
+template <class F> static void ForEachPlace(const TCBoundStencilGrid &grid, F &&f) {
+  const Extents &e = grid.extents;
 
-  ForEachNeighbour(t->grid, [&](std::int64_t cell, std::int64_t i, std::int64_t j, std::int64_t k, int s) {
-    const tcbound::grid::Slot &slot = t->grid.slots[static_cast<std::size_t>(s)];
+  ForEachNeighbour(grid, [&](std::int64_t cell, std::int64_t i, std::int64_t j, std::int64_t k, int s) {
+    const tcbound::grid::Slot &slot = grid.slots[static_cast<std::size_t>(s)];
     const std::int64_t         column =
       TCBoundStencilGridLayered(e, i + slot.offset[0], j + slot.offset[1], k + slot.offset[2]) + slot.component;
     for (std::int64_t row = cell * e.dof; row < (cell + 1) * e.dof; row++)
-      f(t->arrays[static_cast<std::size_t>(s)][static_cast<std::size_t>(row)], static_cast<std::size_t>(row),
-        static_cast<std::size_t>(column));
+      f(static_cast<std::size_t>(s), static_cast<std::size_t>(row), static_cast<std::size_t>(column));
   });
 }
 
@@ -59,12 +57,13 @@ static PetscErrorCode MatDiagonalScale_StencilTCBound(Mat A, Vec left, Vec right
   PetscCall(MatStencilTCBoundExpand(A));
   if (left) PetscCall(VecGetArrayRead(left, &l));
   if (right) {
-    around.resize(static_cast<std::size_t>(t->grid.extents.ghosted_cells() * t->grid.extents.dof));
+    TCBoundCallCXX(around.resize(static_cast<std::size_t>(t->grid.extents.ghosted_cells() * t->grid.extents.dof)));
     PetscCall(VecGetArrayRead(right, &r));
     PetscCall(MatStencilTCBoundGetLayers(A, r, around.data()));
     PetscCall(VecRestoreArrayRead(right, &r));
   }
-  ForEachEntry(t, [&](double &value, std::size_t row, std::size_t column) {
+  ForEachPlace(t->grid, [&](std::size_t s, std::size_t row, std::size_t column) {
+    double &value = t->arrays[s][row];
     if (left) value *= l[row];
     if (right) value *= around[column];
   });
@@ -104,10 +103,35 @@ static PetscErrorCode MatAXPY_StencilTCBound(Mat Y, PetscScalar a, Mat X, MatStr
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+// Row by row, into a matrix of any type.
+static PetscErrorCode SetRowsOf(Mat A, Mat B) {
+  PetscFunctionBegin;
+  for (PetscInt row = A->rmap->rstart; row < A->rmap->rend; row++) {
+    PetscInt           n;
+    const PetscInt    *columns;
+    const PetscScalar *values;
+
+    PetscCall(MatGetRow(A, row, &n, &columns, &values));
+    PetscCall(MatSetValues(B, 1, &row, n, columns, values, INSERT_VALUES));
+    PetscCall(MatRestoreRow(A, row, &n, &columns, &values));
+  }
+  PetscCall(MatAssemblyBegin(B, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(B, MAT_FINAL_ASSEMBLY));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode MatCopy_StencilTCBound(Mat A, Mat B, MatStructure) {
-  Mat_StencilTCBound *a = StencilOf(A), *b = StencilOf(B);
+  Mat_StencilTCBound *a = StencilOf(A), *b;
+  PetscBool           alike;
 
   PetscFunctionBegin;
+  PetscCall(MatIsStencilTCBound(B, &alike));
+  if (!alike) {
+    PetscCall(MatZeroEntries(B));
+    PetscCall(SetRowsOf(A, B));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  b = StencilOf(B);
   PetscCall(CheckSameStencil(A, B));
   PetscCall(MatStencilTCBoundCompress(A));
   PetscCall(MatStencilTCBoundDropFormat(B));
@@ -119,8 +143,15 @@ static PetscErrorCode MatCopy_StencilTCBound(Mat A, Mat B, MatStructure) {
 }
 
 static PetscErrorCode MatDuplicate_StencilTCBound(Mat A, MatDuplicateOption option, Mat *B) {
+  const Mat_StencilTCBound *a = StencilOf(A);
+
   PetscFunctionBegin;
   PetscCall(MatStencilTCBoundCreateLike(A, B));
+  StencilOf(*B)->row_oriented = a->row_oriented;
+  StencilOf(*B)->ignore_zeros = a->ignore_zeros;
+  StencilOf(*B)->ignore_outside = a->ignore_outside;
+  StencilOf(*B)->ignore_off_process = a->ignore_off_process;
+  StencilOf(*B)->natural_view = a->natural_view;
   if (option == MAT_COPY_VALUES)
     PetscCall(MatCopy_StencilTCBound(A, *B, SAME_NONZERO_PATTERN));
   else
@@ -129,24 +160,36 @@ static PetscErrorCode MatDuplicate_StencilTCBound(Mat A, MatDuplicateOption opti
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+// Calls f(row, value) for all entries, without a change to the matrix.
+template <class F> static PetscErrorCode LookAtEntries(Mat A, F &&f) {
+  Mat_StencilTCBound              *t = StencilOf(A);
+  std::vector<std::vector<double>> stored;
+
+  PetscFunctionBegin;
+  PetscCall(MatStencilTCBoundCompress(A));
+  if (t->active.empty()) PetscFunctionReturn(PETSC_SUCCESS); // nothing has been set
+  TCBoundCallCXX(stored = t->stencil.expand());
+  ForEachPlace(t->grid, [&](std::size_t s, std::size_t row, std::size_t) {
+    if (t->active[s] >= 0) f(row, stored[static_cast<std::size_t>(t->active[s])][row]);
+  });
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 // The sum of |a_ij| along each local row; of columns, those of the transposed matrix.
 static PetscErrorCode LargestRowSum(Mat A, PetscReal *largest) {
-  Mat_StencilTCBound    *t = StencilOf(A);
-  std::vector<PetscReal> sums(static_cast<std::size_t>(t->grid.extents.rows()), 0.0);
+  std::vector<PetscReal> sums;
 
   PetscFunctionBegin;
   *largest = 0;
-  PetscCall(MatStencilTCBoundExpand(A));
-  ForEachEntry(t, [&](double value, std::size_t row, std::size_t) { sums[row] += std::abs(value); });
-  PetscCall(MatStencilTCBoundCompress(A));
+  TCBoundCallCXX(sums.resize(static_cast<std::size_t>(StencilOf(A)->grid.extents.rows()), 0.0));
+  PetscCall(LookAtEntries(A, [&](std::size_t row, double value) { sums[row] += std::abs(value); }));
   for (PetscReal sum : sums) *largest = PetscMax(*largest, sum);
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, largest, 1, MPIU_REAL, MPIU_MAX, PetscObjectComm((PetscObject)A)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode MatNorm_StencilTCBound(Mat A, NormType type, PetscReal *norm) {
-  Mat_StencilTCBound *t = StencilOf(A);
-  Mat                 transpose = NULL;
+  Mat transpose = NULL;
 
   PetscFunctionBegin;
   PetscCheck(type == NORM_FROBENIUS || type == NORM_INFINITY || type == NORM_1, PetscObjectComm((PetscObject)A), PETSC_ERR_SUP,
@@ -159,9 +202,7 @@ static PetscErrorCode MatNorm_StencilTCBound(Mat A, NormType type, PetscReal *no
     PetscCall(MatDestroy(&transpose));
   } else {
     PetscReal sum = 0;
-    PetscCall(MatStencilTCBoundExpand(A));
-    ForEachEntry(t, [&](double value, std::size_t, std::size_t) { sum += value * value; });
-    PetscCall(MatStencilTCBoundCompress(A));
+    PetscCall(LookAtEntries(A, [&](std::size_t, double value) { sum += value * value; }));
     PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPIU_REAL, MPIU_SUM, PetscObjectComm((PetscObject)A)));
     *norm = PetscSqrtReal(sum);
   }
@@ -196,18 +237,20 @@ static PetscErrorCode MatSetOption_StencilTCBound(Mat A, MatOption option, Petsc
 static PetscErrorCode MatGetDiagonalBlock_StencilTCBound(Mat A, Mat *block) {
   Mat_StencilTCBound      *t = StencilOf(A);
   const PetscInt           first = A->rmap->rstart, last = A->rmap->rend, most = static_cast<PetscInt>(t->grid.slots.size());
-  std::vector<PetscInt>    columns(static_cast<std::size_t>(most));
-  std::vector<PetscScalar> values(static_cast<std::size_t>(most));
+  std::vector<PetscInt>    columns;
+  std::vector<PetscScalar> values;
+  Mat                      made;
 
   PetscFunctionBegin;
   PetscCall(MatStencilTCBoundCompress(A));
   if (!t->block) {
-    PetscCall(MatCreate(PETSC_COMM_SELF, &t->block));
-    PetscCall(MatSetSizes(t->block, last - first, last - first, last - first, last - first));
-    PetscCall(MatSetBlockSizes(t->block, t->grid.dof, t->grid.dof));
-    PetscCall(MatSetType(t->block, MATSEQAIJTCBOUND));
-    PetscCall(MatSeqAIJTCBoundApplySettings(t->block, t->settings.for_aij()));
-    PetscCall(MatSeqAIJSetPreallocation(t->block, PetscMin(most, last - first), NULL));
+    TCBoundCallCXX(columns.resize(static_cast<std::size_t>(most)); values.resize(static_cast<std::size_t>(most)));
+    PetscCall(MatCreate(PETSC_COMM_SELF, &made));
+    PetscCall(MatSetSizes(made, last - first, last - first, last - first, last - first));
+    PetscCall(MatSetBlockSizes(made, t->grid.dof, t->grid.dof));
+    PetscCall(MatSetType(made, MATSEQAIJTCBOUND));
+    PetscCall(MatSeqAIJTCBoundApplySettings(made, t->settings.for_aij()));
+    PetscCall(MatSeqAIJSetPreallocation(made, PetscMin(most, last - first), NULL));
     for (PetscInt row = first; row < last; row++) {
       PetscInt       n, kept = 0;
       const PetscInt local = row - first;
@@ -220,11 +263,12 @@ static PetscErrorCode MatGetDiagonalBlock_StencilTCBound(Mat A, Mat *block) {
         columns[static_cast<std::size_t>(kept)] = j[k] - first;
         values[static_cast<std::size_t>(kept++)] = v[k];
       }
-      PetscCall(MatSetValues(t->block, 1, &local, kept, columns.data(), values.data(), INSERT_VALUES));
+      PetscCall(MatSetValues(made, 1, &local, kept, columns.data(), values.data(), INSERT_VALUES));
     }
-    PetscCall(MatAssemblyBegin(t->block, MAT_FINAL_ASSEMBLY));
-    PetscCall(MatAssemblyEnd(t->block, MAT_FINAL_ASSEMBLY));
-    PetscCall(MatPropagateSymmetryOptions(A, t->block));
+    PetscCall(MatAssemblyBegin(made, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemblyEnd(made, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatPropagateSymmetryOptions(A, made));
+    t->block = made;
   }
   *block = t->block;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -293,17 +337,7 @@ static PetscErrorCode MatConvertFrom_StencilTCBound(Mat A, MatType type, MatReus
     PetscCall(MatSetDM(result, dm));
     PetscCall(MatSetUp(result));
   }
-  for (PetscInt row = A->rmap->rstart; row < A->rmap->rend; row++) {
-    PetscInt           n;
-    const PetscInt    *columns;
-    const PetscScalar *values;
-
-    PetscCall(MatGetRow(A, row, &n, &columns, &values));
-    PetscCall(MatSetValues(result, 1, &row, n, columns, values, INSERT_VALUES));
-    PetscCall(MatRestoreRow(A, row, &n, &columns, &values));
-  }
-  PetscCall(MatAssemblyBegin(result, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(result, MAT_FINAL_ASSEMBLY));
+  PetscCall(SetRowsOf(A, result));
   if (reuse == MAT_INPLACE_MATRIX)
     PetscCall(MatHeaderReplace(A, &result));
   else

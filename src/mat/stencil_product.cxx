@@ -163,16 +163,21 @@ static PetscErrorCode Apply(Mat A, TCBoundMatOp op, Vec x, Vec y, Vec z) {
 // The entry of the transposed matrix in row (p, i) for (p + o, j) is that of the matrix in row (p + o, j) for (p, i): the slot at -o,
 // seen from p + o. So each slot's coefficients move by its own offset, which takes those of the layers too.
 static PetscErrorCode FillTranspose(Mat A, Mat B) {
-  Mat_StencilTCBound       *a = StencilOf(A), *b = StencilOf(B);
-  const TCBoundStencilGrid &g = a->grid;
-  const Extents            &e = g.extents;
-  std::vector<double>    own(static_cast<std::size_t>(e.rows())), around(static_cast<std::size_t>(e.ghosted_cells() * e.dof));
-  tcbound::grid::Stencil shape;
+  Mat_StencilTCBound              *a = StencilOf(A), *b = StencilOf(B);
+  const TCBoundStencilGrid        &g = a->grid;
+  const Extents                   &e = g.extents;
+  std::vector<std::vector<double>> stored;
+  std::vector<double>              own, around;
+  tcbound::grid::Stencil           shape;
 
   PetscFunctionBegin;
   PetscCall(MatStencilTCBoundCompress(A));
   PetscCall(MatStencilTCBoundExpand(B));
-  const std::vector<std::vector<double>> stored = a->stencil.expand();
+  TCBoundCallCXX({
+    stored = a->stencil.expand();
+    own.resize(static_cast<std::size_t>(e.rows()));
+    around.resize(static_cast<std::size_t>(e.ghosted_cells() * e.dof));
+  });
   shape.extents = e;
   for (std::size_t s = 0; s < g.slots.size(); s++) {
     tcbound::grid::Slot slot = g.slots[s];

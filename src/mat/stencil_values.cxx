@@ -164,9 +164,10 @@ static PetscErrorCode SetPlacedEntry(Mat A, const Place &row, const Place &colum
 PetscErrorCode MatSetValues_StencilTCBound(Mat A, PetscInt m, const PetscInt rows[], PetscInt n, const PetscInt columns[],
                                            const PetscScalar values[], InsertMode mode) {
   Mat_StencilTCBound *t = StencilOf(A);
-  std::vector<Place>  places(static_cast<std::size_t>(n));
+  std::vector<Place>  places;
 
   PetscFunctionBegin;
+  TCBoundCallCXX(places.resize(static_cast<std::size_t>(n)));
   PetscCall(MatStencilTCBoundExpand(A));
   for (PetscInt c = 0; c < n; c++)
     if (columns[c] >= 0) PetscCall(PlaceOfGlobal(A, columns[c], &places[static_cast<std::size_t>(c)]));
@@ -247,10 +248,12 @@ PetscErrorCode MatSetValuesBlockedLocal_StencilTCBound(Mat A, PetscInt m, const 
   std::vector<PetscInt> all_rows, all_columns;
 
   PetscFunctionBegin;
-  for (PetscInt r = 0; r < m; r++)
-    for (PetscInt c = 0; c < dof; c++) all_rows.push_back(rows[r] < 0 ? -1 : rows[r] * dof + c);
-  for (PetscInt r = 0; r < n; r++)
-    for (PetscInt c = 0; c < dof; c++) all_columns.push_back(columns[r] < 0 ? -1 : columns[r] * dof + c);
+  TCBoundCallCXX({
+    for (PetscInt r = 0; r < m; r++)
+      for (PetscInt c = 0; c < dof; c++) all_rows.push_back(rows[r] < 0 ? -1 : rows[r] * dof + c);
+    for (PetscInt r = 0; r < n; r++)
+      for (PetscInt c = 0; c < dof; c++) all_columns.push_back(columns[r] < 0 ? -1 : columns[r] * dof + c);
+  });
   PetscCall(MatSetValuesLocal_StencilTCBound(A, m * dof, all_rows.data(), n * dof, all_columns.data(), values, mode));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -338,25 +341,31 @@ static PetscErrorCode SendToOwners(Mat A, const std::vector<T> &items, const std
   int                                     *sender_counts;
 
   PetscFunctionBegin;
-  for (std::size_t i = 0; i < items.size(); i++) {
-    auto found = std::find(to.begin(), to.end(), owners[i]); // a rank has few neighbours
-    if (found == to.end()) {
-      found = to.insert(to.end(), owners[i]);
-      outgoing.emplace_back();
+  TCBoundCallCXX({
+    for (std::size_t i = 0; i < items.size(); i++) {
+      auto found = std::find(to.begin(), to.end(), owners[i]); // a rank has few neighbours
+      if (found == to.end()) {
+        found = to.insert(to.end(), owners[i]);
+        outgoing.emplace_back();
+      }
+      outgoing[static_cast<std::size_t>(found - to.begin())].push_back(items[i]);
     }
-    outgoing[static_cast<std::size_t>(found - to.begin())].push_back(items[i]);
-  }
-  for (const auto &list : outgoing) counts.push_back(static_cast<int>(list.size() * sizeof(T)));
+    for (const auto &list : outgoing) counts.push_back(static_cast<int>(list.size() * sizeof(T)));
+  });
   PetscCall(PetscCommBuildTwoSided(comm, 1, MPI_INT, static_cast<PetscMPIInt>(to.size()), to.data(), counts.data(), &senders,
                                    &sender_ranks, &sender_counts));
-  for (PetscMPIInt s = 0; s < senders; s++) from.emplace_back(sender_ranks[s], sender_counts[s]);
+  std::size_t total = 0;
+  TCBoundCallCXX({
+    for (PetscMPIInt s = 0; s < senders; s++) {
+      from.emplace_back(sender_ranks[s], sender_counts[s]);
+      total += static_cast<std::size_t>(sender_counts[s]) / sizeof(T);
+    }
+    received->resize(total);
+    requests.resize(from.size() + to.size());
+  });
   std::sort(from.begin(), from.end());
   PetscCall(PetscFree(sender_ranks));
   PetscCall(PetscFree(sender_counts));
-  std::size_t total = 0;
-  for (const auto &sender : from) total += static_cast<std::size_t>(sender.second) / sizeof(T);
-  received->resize(total);
-  requests.resize(from.size() + to.size());
   PetscCall(PetscObjectGetNewTag((PetscObject)A, &tag));
   total = 0;
   for (std::size_t s = 0; s < from.size(); s++) {
@@ -383,7 +392,7 @@ static PetscErrorCode TakeStash(Mat A) {
   for (const TCBoundStencilEntry &entry : t->stash) {
     PetscMPIInt owner;
     PetscCall(PetscLayoutFindOwner(A->rmap, entry.row, &owner));
-    owners.push_back(owner);
+    TCBoundCallCXX(owners.push_back(owner));
   }
   PetscCall(SendToOwners(A, t->stash, owners, &received));
   t->stash.clear();
@@ -442,8 +451,7 @@ static PetscErrorCode OwnedRows(Mat A, PetscInt n, const PetscInt rows[], std::v
     PetscCheck(rows[r] < A->rmap->N, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
                "Row %" PetscInt_FMT " is not below %" PetscInt_FMT, rows[r], A->rmap->N);
     PetscCall(PetscLayoutFindOwner(A->rmap, rows[r], &owner));
-    all.push_back(rows[r]);
-    owners.push_back(owner);
+    TCBoundCallCXX(all.push_back(rows[r]); owners.push_back(owner));
   }
   PetscCall(SendToOwners(A, all, owners, owned));
   for (PetscInt &row : *owned) row -= A->rmap->rstart;
@@ -490,13 +498,14 @@ PetscErrorCode MatZeroRowsColumns_StencilTCBound(Mat A, PetscInt n, const PetscI
   const Extents        &e = t->grid.extents;
   const auto            layered = static_cast<std::size_t>(e.ghosted_cells() * e.dof), own = static_cast<std::size_t>(e.rows());
   std::vector<PetscInt> owned;
-  std::vector<double>   marks(own, 0.0), marks_around(layered), x_around(layered);
+  std::vector<double>   marks, marks_around, x_around;
   const PetscScalar    *from = NULL;
   PetscScalar          *to = NULL;
 
   PetscFunctionBegin;
   PetscCall(OwnedRows(A, n, rows, &owned));
   PetscCall(MatStencilTCBoundExpand(A));
+  TCBoundCallCXX(marks.resize(own, 0.0); marks_around.resize(layered); x_around.resize(layered));
   for (PetscInt row : owned) marks[static_cast<std::size_t>(row)] = 1.0;
   PetscCall(MatStencilTCBoundGetLayers(A, marks.data(), marks_around.data()));
   const bool shift = x && b;

@@ -153,6 +153,14 @@ TEST_P(StencilOperations, DuplicateAndCopy) {
     EXPECT_EQ(norm, 0.0);
     OK(MatCopy(copy, empty, SAME_NONZERO_PATTERN));
     EXPECT_TRUE(everywhere(same_rows(empty, m.aij)));
+    Handle<Mat> plain; // of another type
+    OK(MatDuplicate(m.aij, MAT_COPY_VALUES, &plain));
+    OK(MatScale(plain, 3.0));
+    OK(MatCopy(copy, plain, SAME_NONZERO_PATTERN));
+    EXPECT_TRUE(everywhere(same_rows(plain, m.aij)));
+    OK(MatScale(copy, 2.0));
+    OK(MatCopy(plain, copy, SAME_NONZERO_PATTERN));
+    EXPECT_TRUE(everywhere(same_rows(copy, m.aij)));
     fill(m.da, m.g, empty, how, INSERT_VALUES, 5); // a copy can be filled like the first
     fill(m.da, m.g, m.aij, how, INSERT_VALUES, 5);
     expect_same_products(empty, m.aij);
@@ -170,6 +178,20 @@ TEST_P(StencilOperations, Norms) {
         EXPECT_NEAR(ours, reference, 1e-12 * reference);
       }
     }
+}
+
+// A norm changes nothing, so that the next product is made as the last one was.
+TEST_P(StencilOperations, NormsKeepWhatProductsNeed) {
+  StencilPair    m(grid_2d(), Fill::variable);
+  MatTCBoundInfo before, after;
+  PetscReal      norm;
+  expect_same_products(m.ours, m.aij);
+  OK(MatTCBoundGetInfo(m.ours, &before));
+  for (NormType type : {NORM_1, NORM_INFINITY, NORM_FROBENIUS}) OK(MatNorm(m.ours, type, &norm));
+  OK(MatTCBoundGetInfo(m.ours, &after));
+  EXPECT_GT(before.stored_bytes, 0);
+  EXPECT_EQ(after.stored_bytes, before.stored_bytes);
+  EXPECT_EQ(after.setup_seconds, before.setup_seconds);
 }
 
 TEST_P(StencilOperations, Transpose) {
@@ -255,6 +277,32 @@ TEST_P(StencilOperations, TakeColumnOrientedValues) {
     OK(MatSetOption(A, MAT_ROW_ORIENTED, PETSC_TRUE));
   }
   EXPECT_TRUE(everywhere(same_rows(m.ours, m.aij)));
+}
+
+TEST_P(StencilOperations, DuplicatesKeepTheirOptions) {
+  StencilPair       m(grid_2d(), Fill::constant);
+  PetscInt          begin;
+  const PetscScalar values[4] = {1.0, 2.0, 3.0, 4.0};
+  for (const auto &[option, flag] :
+       {std::pair(MAT_ROW_ORIENTED, PETSC_FALSE), std::pair(MAT_NEW_NONZERO_LOCATIONS, PETSC_FALSE)})
+    for (Mat A : {Mat(m.ours), Mat(m.aij)}) OK(MatSetOption(A, option, flag));
+  Handle<Mat> ours, aij;
+  OK(MatDuplicate(m.ours, MAT_COPY_VALUES, &ours));
+  OK(MatDuplicate(m.aij, MAT_COPY_VALUES, &aij));
+  OK(MatSetOption(aij, MAT_ROW_ORIENTED, PETSC_FALSE)); // whatever AIJ does
+  for (Mat A : {Mat(ours), Mat(aij)}) {
+    OK(MatGetOwnershipRange(A, &begin, nullptr));
+    const PetscInt rows[2] = {begin, begin + 1};
+    OK(MatSetValues(A, 2, rows, 2, rows, values, INSERT_VALUES));
+    OK(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+    OK(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  }
+  EXPECT_TRUE(everywhere(same_rows(ours, aij)));
+  const PetscInt row = begin, outside = begin + 9;                     // nine cells further on the line or in the next
+  OK(MatSetValues(ours, 1, &row, 1, &outside, values, INSERT_VALUES)); // ignored, as by the original
+  OK(MatAssemblyBegin(ours, MAT_FINAL_ASSEMBLY));
+  OK(MatAssemblyEnd(ours, MAT_FINAL_ASSEMBLY));
+  EXPECT_TRUE(everywhere(same_rows(ours, aij)));
 }
 
 TEST_P(StencilOperations, ReadValues) {
