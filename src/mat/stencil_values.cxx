@@ -1,9 +1,8 @@
 // Setting and reading the entries of a stenciltcbound matrix, and its assembly.
-#include "stenciltcbound.h"
+#include "stencil_owners.h"
 
 #include <algorithm>
 
-using tcbound::grid::Extents;
 using tcbound::grid::Stencil;
 
 // A row or column: its cell, given from the first owned one, and its component.
@@ -327,57 +326,6 @@ PetscErrorCode MatRestoreRow_StencilTCBound(Mat, PetscInt, PetscInt *, PetscInt 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-// Sends each item to the rank that `owner` tells, and gives those for this rank, by rising rank of the sender and in its order.
-template <class T>
-static PetscErrorCode SendToOwners(Mat A, const std::vector<T> &items, const std::vector<PetscMPIInt> &owners,
-                                   std::vector<T> *received) {
-  MPI_Comm                                 comm = PetscObjectComm((PetscObject)A);
-  std::vector<PetscMPIInt>                 to;
-  std::vector<std::vector<T>>              outgoing;
-  std::vector<int>                         counts;
-  std::vector<std::pair<PetscMPIInt, int>> from; // rank, bytes
-  std::vector<MPI_Request>                 requests;
-  PetscMPIInt                              senders, *sender_ranks, tag;
-  int                                     *sender_counts;
-
-  PetscFunctionBegin;
-  TCBoundCallCXX({
-    for (std::size_t i = 0; i < items.size(); i++) {
-      auto found = std::find(to.begin(), to.end(), owners[i]); // a rank has few neighbours
-      if (found == to.end()) {
-        found = to.insert(to.end(), owners[i]);
-        outgoing.emplace_back();
-      }
-      outgoing[static_cast<std::size_t>(found - to.begin())].push_back(items[i]);
-    }
-    for (const auto &list : outgoing) counts.push_back(static_cast<int>(list.size() * sizeof(T)));
-  });
-  PetscCall(PetscCommBuildTwoSided(comm, 1, MPI_INT, static_cast<PetscMPIInt>(to.size()), to.data(), counts.data(), &senders,
-                                   &sender_ranks, &sender_counts));
-  std::size_t total = 0;
-  TCBoundCallCXX({
-    for (PetscMPIInt s = 0; s < senders; s++) {
-      from.emplace_back(sender_ranks[s], sender_counts[s]);
-      total += static_cast<std::size_t>(sender_counts[s]) / sizeof(T);
-    }
-    received->resize(total);
-    requests.resize(from.size() + to.size());
-  });
-  std::sort(from.begin(), from.end());
-  PetscCall(PetscFree(sender_ranks));
-  PetscCall(PetscFree(sender_counts));
-  PetscCall(PetscObjectGetNewTag((PetscObject)A, &tag));
-  total = 0;
-  for (std::size_t s = 0; s < from.size(); s++) {
-    PetscCallMPI(MPI_Irecv(received->data() + total, from[s].second, MPI_BYTE, from[s].first, tag, comm, &requests[s]));
-    total += static_cast<std::size_t>(from[s].second) / sizeof(T);
-  }
-  for (std::size_t s = 0; s < to.size(); s++)
-    PetscCallMPI(MPI_Isend(outgoing[s].data(), counts[s], MPI_BYTE, to[s], tag, comm, &requests[from.size() + s]));
-  PetscCallMPI(MPI_Waitall(static_cast<PetscMPIInt>(requests.size()), requests.data(), MPI_STATUSES_IGNORE));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 PetscErrorCode MatAssemblyBegin_StencilTCBound(Mat, MatAssemblyType) {
   PetscFunctionBegin;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -436,98 +384,5 @@ PetscErrorCode MatZeroEntries_StencilTCBound(Mat A) {
     t->stencil.extents = t->grid.extents;
     t->active.assign(t->grid.slots.size(), -1);
   }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-// The owned ones, counted from the first owned row, of rows that any rank may name.
-static PetscErrorCode OwnedRows(Mat A, PetscInt n, const PetscInt rows[], std::vector<PetscInt> *owned) {
-  std::vector<PetscInt>    all;
-  std::vector<PetscMPIInt> owners;
-
-  PetscFunctionBegin;
-  for (PetscInt r = 0; r < n; r++) {
-    PetscMPIInt owner;
-    if (rows[r] < 0) continue;
-    PetscCheck(rows[r] < A->rmap->N, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
-               "Row %" PetscInt_FMT " is not below %" PetscInt_FMT, rows[r], A->rmap->N);
-    PetscCall(PetscLayoutFindOwner(A->rmap, rows[r], &owner));
-    TCBoundCallCXX(all.push_back(rows[r]); owners.push_back(owner));
-  }
-  PetscCall(SendToOwners(A, all, owners, owned));
-  for (PetscInt &row : *owned) row -= A->rmap->rstart;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-// Makes rows those of a diagonal matrix, and b what x gives there.
-static PetscErrorCode ReplaceRows(Mat A, const std::vector<PetscInt> &rows, PetscScalar diagonal, Vec x, Vec b) {
-  Mat_StencilTCBound *t = StencilOf(A);
-  const PetscInt      here[3] = {0, 0, 0}, dof = t->grid.dof;
-
-  PetscFunctionBegin;
-  for (PetscInt row : rows) {
-    for (std::vector<double> &array : t->arrays) array[static_cast<std::size_t>(row)] = 0.0;
-    t->arrays[static_cast<std::size_t>(TCBoundStencilGridSlot(t->grid, here, row % dof))][static_cast<std::size_t>(row)] =
-      diagonal;
-  }
-  if (x && b) {
-    const PetscScalar *from;
-    PetscScalar       *to;
-
-    PetscCall(VecGetArrayRead(x, &from));
-    PetscCall(VecGetArray(b, &to));
-    for (PetscInt row : rows) to[row] = diagonal * from[row];
-    PetscCall(VecRestoreArray(b, &to));
-    PetscCall(VecRestoreArrayRead(x, &from));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode MatZeroRows_StencilTCBound(Mat A, PetscInt n, const PetscInt rows[], PetscScalar diagonal, Vec x, Vec b) {
-  std::vector<PetscInt> owned;
-
-  PetscFunctionBegin;
-  PetscCall(OwnedRows(A, n, rows, &owned));
-  PetscCall(MatStencilTCBoundExpand(A));
-  PetscCall(ReplaceRows(A, owned, diagonal, x, b));
-  PetscCall(MatStencilTCBoundCompress(A));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode MatZeroRowsColumns_StencilTCBound(Mat A, PetscInt n, const PetscInt rows[], PetscScalar diagonal, Vec x, Vec b) {
-  Mat_StencilTCBound   *t = StencilOf(A);
-  const Extents        &e = t->grid.extents;
-  const auto            layered = static_cast<std::size_t>(e.ghosted_cells() * e.dof), own = static_cast<std::size_t>(e.rows());
-  std::vector<PetscInt> owned;
-  std::vector<double>   marks, marks_around, x_around;
-  const PetscScalar    *from = NULL;
-  PetscScalar          *to = NULL;
-
-  PetscFunctionBegin;
-  PetscCall(OwnedRows(A, n, rows, &owned));
-  PetscCall(MatStencilTCBoundExpand(A));
-  TCBoundCallCXX(marks.resize(own, 0.0); marks_around.resize(layered); x_around.resize(layered));
-  for (PetscInt row : owned) marks[static_cast<std::size_t>(row)] = 1.0;
-  PetscCall(MatStencilTCBoundGetLayers(A, marks.data(), marks_around.data()));
-  const bool shift = x && b;
-  if (shift) {
-    PetscCall(VecGetArrayRead(x, &from));
-    PetscCall(MatStencilTCBoundGetLayers(A, from, x_around.data()));
-    PetscCall(VecRestoreArrayRead(x, &from));
-    PetscCall(VecGetArray(b, &to));
-  }
-  ForEachNeighbour(t->grid, [&](std::int64_t cell, std::int64_t i, std::int64_t j, std::int64_t k, int s) {
-    const tcbound::grid::Slot &slot = t->grid.slots[static_cast<std::size_t>(s)];
-    const auto                 at = static_cast<std::size_t>(
-      TCBoundStencilGridLayered(e, i + slot.offset[0], j + slot.offset[1], k + slot.offset[2]) + slot.component);
-    if (marks_around[at] == 0.0) return;
-    for (std::int64_t row = cell * e.dof; row < (cell + 1) * e.dof; row++) {
-      double &entry = t->arrays[static_cast<std::size_t>(s)][static_cast<std::size_t>(row)];
-      if (shift) to[row] -= entry * x_around[at];
-      entry = 0.0;
-    }
-  });
-  if (shift) PetscCall(VecRestoreArray(b, &to));
-  PetscCall(ReplaceRows(A, owned, diagonal, x, b));
-  PetscCall(MatStencilTCBoundCompress(A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
