@@ -103,6 +103,11 @@ model::KernelRun run_of(const ReportRow &row) {
     run.op = row.kernel.substr(0, format);
     run.format = row.kernel.substr(format + 1, backend - format - 1);
     run.backend = row.kernel.substr(backend + 1);
+    const std::size_t colon = run.backend.find(':'); // and the arithmetic, if it is lossy
+    if (colon != std::string::npos) {
+      run.arithmetic = model::data_type_of(run.backend.substr(colon + 1));
+      run.backend.resize(colon);
+    }
   }
   run.mma = row.mma;
   run.host = row.space == MemorySpace::host;
@@ -187,7 +192,7 @@ std::string report_python(const Report &report) {
   return text;
 }
 
-// Every known figure of a machine, as docs/machines.md names them; figures are sums over ranks.
+// Every known FP64 figure of a machine, as docs/machines.md names them; figures are sums over ranks.
 static nlohmann::ordered_json machine_json(MemorySpace space, const ReportMachine &m) {
   using json = nlohmann::ordered_json;
   const auto set = [](json &object, const char *key, const model::Figure &figure) {
@@ -210,7 +215,8 @@ static nlohmann::ordered_json machine_json(MemorySpace space, const ReportMachin
   }
   for (const model::Unit unit : {model::Unit::cuda_core, model::Unit::tensor_core, model::Unit::host})
     set(object["peaks_flops_per_s"], model::name_of(unit).c_str(), m.machine.at(unit, model::DataType::fp64));
-  for (const auto &[key, figure] : m.machine.mma_peaks) set(object["mma_peaks_flops_per_s"], key.first.c_str(), figure);
+  for (const auto &[key, figure] : m.machine.mma_peaks)
+    if (key.second == model::DataType::fp64) set(object["mma_peaks_flops_per_s"], key.first.c_str(), figure);
   return object;
 }
 
