@@ -31,6 +31,7 @@ Line line_of(const CaseResult &result, const Outcome &outcome, const Device &dev
   Line line;
   line.name = result.name;
   line.op = result.count == 1 ? "spmv" : "spmm of " + std::to_string(result.count) + " columns";
+  if (outcome.arithmetic != Arithmetic::fp64) line.op += ", lossy"; // never to be taken for what FP64 reaches
   line.kernel = outcome.name;
   line.device = device.name;
   line.time_us = outcome.time_us;

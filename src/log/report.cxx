@@ -103,11 +103,8 @@ model::KernelRun run_of(const ReportRow &row) {
     run.op = row.kernel.substr(0, format);
     run.format = row.kernel.substr(format + 1, backend - format - 1);
     run.backend = row.kernel.substr(backend + 1);
-    const std::size_t colon = run.backend.find(':'); // and the arithmetic, if it is lossy
-    if (colon != std::string::npos) {
-      run.arithmetic = model::data_type_of(run.backend.substr(colon + 1));
-      run.backend.resize(colon);
-    }
+    run.arithmetic = arithmetic_of(row);
+    if (run.arithmetic != model::DataType::fp64) run.backend.resize(run.backend.rfind(':'));
   }
   run.mma = row.mma;
   run.host = row.space == MemorySpace::host;
@@ -132,6 +129,13 @@ std::string csv_quoted(const std::string &text) {
 }
 
 } // namespace
+
+model::DataType arithmetic_of(const ReportRow &row) {
+  const std::string after = row.kernel.substr(row.kernel.rfind(':') + 1);
+  for (const model::DataType type : {model::DataType::tf32, model::DataType::bf16})
+    if (after == model::name_of(type)) return type;
+  return model::DataType::fp64;
+}
 
 const char *space_name(MemorySpace space) { return space == MemorySpace::host ? "host" : "cuda"; }
 
