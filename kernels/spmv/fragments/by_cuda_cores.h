@@ -12,7 +12,10 @@ template <class Numbers_> struct CudaCores {
   using Real = typename Numbers::Real;
 
   static constexpr int depth(int node) { return node > 1 ? 4 : 2; }
-  static constexpr int min_blocks(int node) { return Numbers::bytes < 8 ? lossy_min_blocks(node) : (node > 1 ? 5 : 6); }
+  static constexpr int min_blocks(int node) {
+    if (Numbers::bytes < 8) return node > 1 ? 8 : (Numbers::bytes == 4 ? 8 : 9);
+    return node > 1 ? 5 : 6;
+  }
 
   template <int node> struct Sums { Real of[slices]; };
 

@@ -20,7 +20,7 @@ template <class Instruction> struct TensorCores {
     return node > 1 && (Instruction::rows == 8 || Numbers::bytes < 8) ? 4 : std::max(2, taken);
   }
   static constexpr int min_blocks(int node) {
-    if (Numbers::bytes < 8) return lossy_min_blocks(node);
+    if (Numbers::bytes < 8) return node > 1 ? 8 : (Numbers::bytes == 4 ? 7 : 8);
     return Instruction::rows == 8 ? (node > 1 ? 5 : 6) : (taken == 4 ? 3 : 4);
   }
 

@@ -32,9 +32,6 @@ constexpr int      block = 128;
 constexpr int      block_warps = block / warp_lanes;
 constexpr unsigned all_lanes = 0xffffffffU;
 
-// Of lossy products, on both kinds of cores.
-constexpr int lossy_min_blocks(int node) { return node > 1 ? 8 : 7; }
-
 struct Arguments {
   const Group        *groups;
   const std::uint8_t *data;
