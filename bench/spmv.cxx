@@ -6,6 +6,7 @@ static char help[] =
   "  -cases a,b,...     matrices (default all; -list names them)   -mat FILE   a file instead: .mtx, .mtx.gz or PETSc binary\n"
   "  -kernels a,b,...   kernels by name (default all that can run)  -variants   also with other tuning choices\n"
   "  -mma               also kernels on tensor cores by every instruction (default: as they choose)\n"
+  "  -lossy             also kernels in TF32 and BF16, with their errors: max of |error| / sum |a_ij x_j|\n"
   "  -host              host kernels on one thread                  -columns K  products with K columns at once (1)\n"
   "  -repeats N         timed rounds (30; on the host 7)            -batch N    products in a timed stretch (1; small: 20)\n"
   "  -quick             small sizes, to test the benchmark itself   -list       the names of cases and kernels\n"
@@ -42,6 +43,7 @@ PetscErrorCode ReadOptions(int argc, char **argv, Options *o) {
   PetscCall(ReadList("-kernels", &o->measure.kernels));
   PetscCall(ReadFlag("-variants", &o->measure.variants));
   PetscCall(ReadFlag("-mma", &o->measure.mma));
+  PetscCall(ReadFlag("-lossy", &o->measure.lossy));
   PetscCall(ReadFlag("-host", &o->host));
   PetscCall(ReadFlag("-quick", &o->quick));
   PetscCall(ReadFlag("-list", &o->list));
@@ -49,8 +51,9 @@ PetscErrorCode ReadOptions(int argc, char **argv, Options *o) {
   PetscCall(ReadCount("-batch", &o->measure.batch));
   PetscCall(ReadCount("-columns", &o->measure.columns));
   PetscCall(ReadProvenance(argc, argv, &o->provenance));
-  PetscCall(RefuseUnread("-cases, -mat, -kernels, -variants, -mma, -host, -quick, -list, -repeats, -batch, -columns, -output, "
-                         "-git_sha, -git_dirty"));
+  PetscCall(
+    RefuseUnread("-cases, -mat, -kernels, -variants, -mma, -lossy, -host, -quick, -list, -repeats, -batch, -columns, -output, "
+                 "-git_sha, -git_dirty"));
   PetscCheck(o->mat.empty() || o->cases.empty(), PETSC_COMM_SELF, PETSC_ERR_USER_INPUT, "give one of -mat and -cases");
   o->list = o->list || help_given;
   PetscFunctionReturn(PETSC_SUCCESS);

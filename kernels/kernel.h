@@ -82,6 +82,9 @@ public:
   // The shape of the MMA instruction that products of this format run on, such as m16n8k16; empty without tensor cores.
   virtual std::string mma() const { return {}; }
 
+  // What its products are computed in.
+  virtual Arithmetic arithmetic() const { return Arithmetic::fp64; }
+
   virtual std::int64_t stored_bytes() const = 0; // memory that the format occupies beyond borrowed arrays
 
   // What the format found in the matrix, for people; empty when there is nothing to say.

@@ -35,6 +35,10 @@ struct Stencil; // stencil/grid/stencil.h
 // The FP64 matrix instructions (PTX: mma.sync). `automatic` leaves the choice to the kernel.
 enum class MmaShape { automatic, m8n8k4, m16n8k4, m16n8k8, m16n8k16 };
 
+// What products are computed in. fp64: the values and x as they are. The others are lossy: the values and x are rounded to that type
+// (8 bits of exponent and 11 or 8 of significand), their products added up in FP32.
+enum class Arithmetic { fp64, tf32, bf16 };
+
 // What a kernel is asked to work on. One member per operation: SpMV uses csr, stencil/grid the stencil (borrowed, on the host).
 struct Problem {
   CsrView              csr;
@@ -42,6 +46,7 @@ struct Problem {
   bool                 reproducible = true; // only algorithms that give the same bits in every run
   bool                 in_place = false;    // most products will be (Product::in_place()): those are to be fast
   MmaShape             mma = MmaShape::automatic;
+  Arithmetic           arithmetic = Arithmetic::fp64;
 };
 
 } // namespace tcbound

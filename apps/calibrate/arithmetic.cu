@@ -173,9 +173,10 @@ void warm_up(Executor &device) {
 
 Measurements measure_arithmetic(Executor &device, const Progress &progress) {
   Measurements all;
-  for (const auto &measure : {measure_clock, measure_fma<double>, measure_fma<float>, measure_mma<Fp64M8n8k4>,
-                              measure_mma<Fp64M16n8k4>, measure_mma<Fp64M16n8k8>, measure_mma<Fp64M16n8k16>,
-                              measure_mma<Tf32M16n8k8>, measure_mma<Fp16M16n8k16>, measure_mma<Bf16M16n8k16>})
+  for (const auto &measure :
+       {measure_clock, measure_fma<double>, measure_fma<float>, measure_mma<Fp64M8n8k4>, measure_mma<Fp64M16n8k4>,
+        measure_mma<Fp64M16n8k8>, measure_mma<Fp64M16n8k16>, measure_mma<Tf32M16n8k4>, measure_mma<Tf32M16n8k8>,
+        measure_mma<Fp16M16n8k16>, measure_mma<Bf16M16n8k8>, measure_mma<Bf16M16n8k16>})
     all.push_back(measure(device, progress));
   return all;
 }

@@ -107,4 +107,21 @@ struct Tf32M16n8k8 : Shape<Tf32, 16, 8, 8, 4, 2, 8, 80> {
 
 #undef TCBOUND_LOW_PRECISION_MMA
 
+// Those with less k, for products that have no use for more.
+#define TCBOUND_SHORT_LOW_PRECISION_MMA(spelling) \
+  __device__ static void multiply(Sum(&d)[c], const Operand(&x)[a], const Operand(&y)[b]) { \
+    asm("mma.sync.aligned." spelling " {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};" \
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) \
+        : "r"(x[0]), "r"(x[1]), "r"(y[0])); \
+  }
+
+struct Bf16M16n8k8 : Shape<Bf16, 16, 8, 8, 2, 1, 8, 80> {
+  TCBOUND_SHORT_LOW_PRECISION_MMA("m16n8k8.row.col.f32.bf16.bf16.f32")
+};
+struct Tf32M16n8k4 : Shape<Tf32, 16, 8, 4, 2, 1, 8, 80> {
+  TCBOUND_SHORT_LOW_PRECISION_MMA("m16n8k4.row.col.f32.tf32.tf32.f32")
+};
+
+#undef TCBOUND_SHORT_LOW_PRECISION_MMA
+
 } // namespace tcbound::calibrate

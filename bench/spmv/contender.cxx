@@ -56,6 +56,7 @@ public:
     format_->refill(executor_, values, executor_.space());
     return true;
   }
+  Arithmetic   arithmetic() const override { return format_->arithmetic(); }
   Work         work() const override { return format_->work_of_columns(false, false, columns_.count); }
   std::int64_t stored_bytes() const override { return format_->stored_bytes(); }
 
@@ -68,7 +69,7 @@ private:
 
 } // namespace
 
-std::vector<Contender> kernel_contenders(Bench &bench, [[maybe_unused]] bool variants, [[maybe_unused]] bool mma) {
+std::vector<Contender> kernel_contenders(Bench &bench, [[maybe_unused]] bool variants, [[maybe_unused]] bool mma, bool lossy) {
   std::vector<Contender> all;
   Executor              &executor = bench.executor;
   for (const Kernel *kernel : all_kernels()) {
@@ -76,6 +77,15 @@ std::vector<Contender> kernel_contenders(Bench &bench, [[maybe_unused]] bool var
     all.push_back({kernel->name(), false, kernel->check(executor.device(), bench.problem), [&bench, &executor, kernel] {
                      return std::make_unique<KernelRunner>(bench, *kernel, kernel->build(executor, bench.problem));
                    }});
+    for (const ArithmeticFacts &facts : arithmetics) {
+      Problem problem = bench.problem;
+      problem.arithmetic = facts.arithmetic;
+      const std::string why_not = kernel->check(executor.device(), problem);
+      if (!lossy || facts.arithmetic == Arithmetic::fp64 || !why_not.empty()) continue; // most kernels have no other
+      all.push_back({kernel->name() + ":" + facts.name, false, "", [&bench, &executor, kernel, problem] {
+                       return std::make_unique<KernelRunner>(bench, *kernel, kernel->build(executor, problem));
+                     }});
+    }
 #ifdef TCBOUND_HAVE_CUDA
     for (const MmaShapeFacts &shape : mma_shapes) {
       if (!mma || kernel->backend() != "tensor_core") break;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "arithmetic.h"
 #include "cases.h"
 #include "kernel.h"
 
@@ -19,7 +20,9 @@ public:
   virtual void multiply(const double *x, double *z) = 0; // z = A x in the executor's memory, all columns, in stream order
   // New values on the same pattern, also in the executor's memory. False: a baseline that is only measured with what it was
   // built from.
-  virtual bool         refill(const double *) { return false; }
+  virtual bool refill(const double *) { return false; }
+  // What the products are computed in.
+  virtual Arithmetic   arithmetic() const { return Arithmetic::fp64; }
   virtual Work         work() const = 0;
   virtual std::int64_t stored_bytes() const = 0; // memory it occupies beyond the CSR that it was built from
 };
@@ -49,8 +52,8 @@ struct Bench {
 };
 
 // Kernels of the registry for this matrix, in its order; `variants` adds their tuning choices, `mma` every instruction of those
-// on tensor cores.
-std::vector<Contender> kernel_contenders(Bench &bench, bool variants, bool mma);
+// on tensor cores, `lossy` those with other arithmetic than FP64.
+std::vector<Contender> kernel_contenders(Bench &bench, bool variants, bool mma, bool lossy);
 
 // cuSPARSE's CSR algorithms, its sliced ELL and, where there are blocks, BSR. Only in builds with CUDA, for a device executor.
 std::vector<Contender> cusparse_contenders(Bench &bench, int block);

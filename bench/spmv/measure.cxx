@@ -20,11 +20,12 @@ double seconds_of(const std::function<void()> &work) {
 }
 
 // The product by one plain loop a row and how far another order of summation may be from it: each of two sums of n products is
-// within n units of rounding of the exact one, relative to the sum of magnitudes (Higham, Accuracy and Stability, 3.1).
+// within n units of rounding of the exact one, relative to the sum of magnitudes (Higham, Accuracy and Stability, 3.1). Lossy
+// arithmetic has an error of its own.
 class Reference {
 public:
   Reference(const Matrix &a, const std::vector<double> &x, int count)
-    : expected_(static_cast<std::size_t>(a.rows * count)), tolerance_(expected_.size()) {
+    : matrix_(a), expected_(static_cast<std::size_t>(a.rows * count)), size_(expected_.size()) {
     parallel_for(a.rows * count, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t at = begin; at < end; ++at) {
         const std::int64_t i = at % a.rows;
@@ -35,33 +36,49 @@ public:
           size += std::abs(a.values[k] * column[a.columns[k]]);
         }
         expected_[at] = sum;
-        tolerance_[at] = 2.0 * 0x1p-53 * (a.offsets[i + 1] - a.offsets[i] + 2) * size;
+        size_[at] = size;
       }
     });
   }
 
-  // Multiplies onto a result full of NaN and compares with `factor` times the expected.
-  void verify(Bench &bench, Runner &runner, double factor) const {
+  // Multiplies onto a result full of NaN and compares with `factor` times the expected. Returns the largest error over the sum of
+  // magnitudes.
+  double verify(Bench &bench, Runner &runner, double factor) const {
     Numbers<double>           z(expected_.size());
     std::atomic<std::int64_t> wrong{-1};
+    std::atomic<double>       largest{0.0};
     const std::int64_t        rows = static_cast<std::int64_t>(z.size());
     parallel_for(rows, [&](std::int64_t begin, std::int64_t end) { std::fill(&z[0] + begin, &z[0] + end, std::nan("")); });
     bench.upload(bench.z, z);
     runner.multiply(bench.x.data(), bench.z.data());
     bench.executor.copy(z.data(), MemorySpace::host, bench.z.data(), bench.executor.space(), z.size() * sizeof(double));
     parallel_for(rows, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i)
-        if (!(std::abs(z[i] - factor * expected_[i]) <= factor * tolerance_[i])) wrong = i;
+      double of_part = 0.0;
+      for (std::int64_t i = begin; i < end; ++i) {
+        const double error = std::abs(z[i] - factor * expected_[i]);
+        if (!(error <= factor * tolerance(runner, i))) wrong = i;
+        if (size_[i] > 0) of_part = std::max(of_part, error / (factor * size_[i]));
+      }
+      for (double before = largest; of_part > before && !largest.compare_exchange_weak(before, of_part);) {
+      }
     });
-    if (wrong < 0) return;
+    if (wrong < 0) return largest;
     char message[160];
     std::snprintf(message, sizeof message, "row %lld of the product is %.17g and should be %.17g within %.3g",
-                  static_cast<long long>(wrong), z[wrong], factor * expected_[wrong], factor * tolerance_[wrong]);
+                  static_cast<long long>(wrong), z[wrong], factor * expected_[wrong], factor * tolerance(runner, wrong));
     throw std::runtime_error(message);
   }
 
 private:
-  std::vector<double> expected_, tolerance_;
+  double tolerance(const Runner &runner, std::int64_t at) const {
+    const std::int64_t i = at % matrix_.rows, entries = matrix_.offsets[i + 1] - matrix_.offsets[i];
+    double             share = 2.0 * 0x1p-53 * static_cast<double>(entries + 2);
+    if (runner.arithmetic() != Arithmetic::fp64) share += lossy_error(runner.arithmetic(), entries, summed_in_fp32);
+    return share * size_[at];
+  }
+
+  const Matrix       &matrix_;
+  std::vector<double> expected_, size_;
 };
 
 // Builds it three times, or once where that takes over half a second: the first build of a process also loads code.
@@ -125,7 +142,7 @@ bool wanted(const Contender &contender, const MeasureOptions &options) {
 }
 
 std::vector<Contender> contenders_of(Bench &bench, [[maybe_unused]] const MatrixCase &one, const MeasureOptions &options) {
-  std::vector<Contender> all = kernel_contenders(bench, options.variants, options.mma), baselines;
+  std::vector<Contender> all = kernel_contenders(bench, options.variants, options.mma, options.lossy), baselines;
   if (bench.executor.space() == MemorySpace::host) {
     baselines.push_back(petsc_contender(bench));
   } else {
@@ -154,7 +171,8 @@ void choose_repeats(CaseResult &result, const Device &device, const MeasureOptio
 const Outcome *CaseResult::best(bool baseline) const {
   const Outcome *found = nullptr;
   for (const Outcome &outcome : outcomes)
-    if (outcome.baseline == baseline && (!found || outcome.time_us < found->time_us)) found = &outcome;
+    if (outcome.baseline == baseline && outcome.arithmetic == Arithmetic::fp64 && (!found || outcome.time_us < found->time_us))
+      found = &outcome;
   return found;
 }
 
@@ -184,7 +202,8 @@ CaseResult measure(const MatrixCase &one, const Matrix &matrix, Executor &execut
       entry.outcome.name = contender.name;
       entry.outcome.baseline = contender.baseline;
       entry.runner = build(contender, entry.outcome);
-      reference.verify(bench, *entry.runner, 1.0);
+      entry.outcome.error = reference.verify(bench, *entry.runner, 1.0);
+      entry.outcome.arithmetic = entry.runner->arithmetic();
       refill(bench, *entry.runner, reference, entry.outcome);
       entry.outcome.work = entry.runner->work();
       entry.outcome.stored_bytes = entry.runner->stored_bytes();

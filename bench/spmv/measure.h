@@ -6,7 +6,7 @@
 namespace tcbound::bench {
 
 struct MeasureOptions {
-  bool                     variants = false, mma = false;
+  bool                     variants = false, mma = false, lossy = false;
   int                      repeats = 0, batch = 0; // 0: chosen by device and size
   int                      columns = 1;            // of x and z
   std::vector<std::string> kernels;                // empty: all
@@ -19,6 +19,8 @@ struct Outcome {
   double       time_us = 0.0;   // of one product, median over the rounds
   double       build_us = 0.0;  // from the CSR in the executor's memory to a product that can start
   double       refill_us = 0.0; // 0: not measured
+  Arithmetic   arithmetic = Arithmetic::fp64;
+  double       error = 0.0; // of lossy arithmetic: the largest that a row's is of sum |a_ij x_j|
   Work         work;
   std::int64_t stored_bytes = 0;
 };

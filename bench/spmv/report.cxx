@@ -12,11 +12,12 @@ double bytes_per_nonzero(const CaseResult &result, const Outcome &outcome) {
   return static_cast<double>(outcome.work.bytes - vectors) / static_cast<double>(std::max<std::int64_t>(result.nonzeros, 1));
 }
 
-// The kernel of the same format on CUDA cores, of one on tensor cores.
+// The kernel of the same format and arithmetic on CUDA cores, of one on tensor cores.
 const Outcome *twin_of(const CaseResult &result, const Outcome &outcome) {
   const std::size_t at = outcome.name.find("/tensor_core");
   if (at == std::string::npos) return nullptr;
-  const std::string twin = outcome.name.substr(0, at) + "/cuda_core";
+  std::string twin = outcome.name.substr(0, at) + "/cuda_core";
+  if (outcome.arithmetic != Arithmetic::fp64) twin += std::string(":") + facts_of(outcome.arithmetic).name;
   for (const Outcome &other : result.outcomes)
     if (other.name == twin) return &other;
   return nullptr;
@@ -30,6 +31,7 @@ Line line_of(const CaseResult &result, const Outcome &outcome, const Device &dev
   Line line;
   line.name = result.name;
   line.op = result.count == 1 ? "spmv" : "spmm of " + std::to_string(result.count) + " columns";
+  if (outcome.arithmetic != Arithmetic::fp64) line.op += ", lossy"; // never to be taken for what FP64 reaches
   line.kernel = outcome.name;
   line.device = device.name;
   line.time_us = outcome.time_us;
@@ -66,6 +68,7 @@ nlohmann::json extra_of(const CaseResult &result, const Outcome &outcome) {
     extra["twin_time_us"] = twin->time_us;
     extra["twin_ratio"] = twin->time_us / outcome.time_us;
   }
+  if (outcome.arithmetic != Arithmetic::fp64) extra["relative_error"] = outcome.error;
   if (outcome.refill_us > 0.0) {
     extra["refill_time_us"] = outcome.refill_us;
     if (baseline) extra["refill_spmvs"] = outcome.refill_us / baseline->time_us;
@@ -91,6 +94,7 @@ void report_case(const CaseResult &result, const Device &device, double roof, co
     if (baseline) std::printf(" %10.1f", outcome.build_us / spmv);
     if (baseline && outcome.refill_us > 0.0) std::printf(" %11.1f", outcome.refill_us / spmv);
     if (const Outcome *twin = twin_of(result, outcome)) std::printf("  %.3f x its twin", twin->time_us / outcome.time_us);
+    if (outcome.arithmetic != Arithmetic::fp64) std::printf("  error %.1e", outcome.error);
     std::printf("%s\n", &outcome == baseline ? "  <- baseline" : "");
     append(provenance, line, extra_of(result, outcome));
   }

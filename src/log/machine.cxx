@@ -21,7 +21,7 @@ PetscErrorCode TCBoundLogForgetMachines(void) {
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-// The figures that sum over ranks and that kernels in FP64 are held against.
+// The figures that sum over ranks and that kernels are held against.
 static std::vector<Figure *> TCBoundMachineFigures(Machine *machine) {
   std::vector<Figure *> figures{&machine->sm_count};
   for (auto &level : machine->levels) {
@@ -30,7 +30,9 @@ static std::vector<Figure *> TCBoundMachineFigures(Machine *machine) {
   }
   for (const Unit unit : {Unit::cuda_core, Unit::tensor_core, Unit::host})
     figures.push_back(&machine->at(unit, DataType::fp64));
-  for (const auto &shape : tcbound::model::mma_shapes()) figures.push_back(&machine->mma_peaks[{shape.name, DataType::fp64}]);
+  figures.push_back(&machine->at(Unit::cuda_core, DataType::fp32)); // beside TF32 and BF16
+  for (const DataType type : {DataType::fp64, DataType::tf32, DataType::bf16})
+    for (const auto &shape : tcbound::model::mma_shapes()) figures.push_back(&machine->mma_peaks[{shape.name, type}]);
   return figures;
 }
 

@@ -103,6 +103,8 @@ model::KernelRun run_of(const ReportRow &row) {
     run.op = row.kernel.substr(0, format);
     run.format = row.kernel.substr(format + 1, backend - format - 1);
     run.backend = row.kernel.substr(backend + 1);
+    run.arithmetic = arithmetic_of(row);
+    if (run.arithmetic != model::DataType::fp64) run.backend.resize(run.backend.rfind(':'));
   }
   run.mma = row.mma;
   run.host = row.space == MemorySpace::host;
@@ -127,6 +129,13 @@ std::string csv_quoted(const std::string &text) {
 }
 
 } // namespace
+
+model::DataType arithmetic_of(const ReportRow &row) {
+  const std::string after = row.kernel.substr(row.kernel.rfind(':') + 1);
+  for (const model::DataType type : {model::DataType::tf32, model::DataType::bf16})
+    if (after == model::name_of(type)) return type;
+  return model::DataType::fp64;
+}
 
 const char *space_name(MemorySpace space) { return space == MemorySpace::host ? "host" : "cuda"; }
 
@@ -187,7 +196,7 @@ std::string report_python(const Report &report) {
   return text;
 }
 
-// Every known figure of a machine, as docs/machines.md names them; figures are sums over ranks.
+// Every known FP64 figure of a machine, as docs/machines.md names them; figures are sums over ranks.
 static nlohmann::ordered_json machine_json(MemorySpace space, const ReportMachine &m) {
   using json = nlohmann::ordered_json;
   const auto set = [](json &object, const char *key, const model::Figure &figure) {
@@ -210,7 +219,8 @@ static nlohmann::ordered_json machine_json(MemorySpace space, const ReportMachin
   }
   for (const model::Unit unit : {model::Unit::cuda_core, model::Unit::tensor_core, model::Unit::host})
     set(object["peaks_flops_per_s"], model::name_of(unit).c_str(), m.machine.at(unit, model::DataType::fp64));
-  for (const auto &[key, figure] : m.machine.mma_peaks) set(object["mma_peaks_flops_per_s"], key.first.c_str(), figure);
+  for (const auto &[key, figure] : m.machine.mma_peaks)
+    if (key.second == model::DataType::fp64) set(object["mma_peaks_flops_per_s"], key.first.c_str(), figure);
   return object;
 }
 

@@ -37,6 +37,9 @@ struct ReportRow {
   model::Verdict verdict; // filled by judge()
 };
 
+// What a kernel multiplies in: its name ends with it unless it is FP64.
+model::DataType arithmetic_of(const ReportRow &row);
+
 // The ceilings of a memory's ranks together.
 struct ReportMachine {
   model::Machine machine;          // FP64 figures, sums over ranks

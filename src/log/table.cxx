@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <map>
 #include <sstream>
 
 #include "../model/roofline.h"
@@ -135,7 +136,8 @@ std::string wrapped(const std::string &text, const std::string &first, const std
   return all + line + '\n';
 }
 
-std::string ceiling_line(MemorySpace space, const ReportMachine &m) {
+// FP64's, and those that lossy kernels on that memory are held against.
+std::string ceiling_line(MemorySpace space, const ReportMachine &m, const std::vector<ReportRow> &rows) {
   std::vector<std::string> parts, origins;
   const auto               add = [&](const std::string &name, const model::Figure &figure, double unit, const char *unit_name) {
     if (figure.known()) parts.push_back(name + " " + format_number("%.4g", figure.value() / unit) + unit_name);
@@ -152,6 +154,15 @@ std::string ceiling_line(MemorySpace space, const ReportMachine &m) {
     const auto found = m.machine.mma_peaks.find({shape.name, model::DataType::fp64});
     if (found != m.machine.mma_peaks.end()) add_peak(shape.name, found->second);
   }
+  std::map<std::string, model::Figure> lossy;
+  for (const ReportRow &row : rows) {
+    const model::DataType type = arithmetic_of(row);
+    const auto            found = m.machine.mma_peaks.find({row.verdict.shape, type});
+    if (type == model::DataType::fp64 || row.space != space) continue;
+    lossy["FP32"] = m.machine.at(model::Unit::cuda_core, model::DataType::fp32);
+    if (found != m.machine.mma_peaks.end()) lossy[model::name_of(type) + " " + found->first.first] = found->second;
+  }
+  for (const auto &[name, figure] : lossy) add_peak(name, figure);
   add(host ? "an empty interval" : "an empty kernel", m.machine.launch, 1e-6, " us");
   if (!m.files.empty()) origins.push_back(m.files);
   if (m.measured) origins.push_back("measured in this run by y = q x, ranks at once, in turns on a shared device");
@@ -226,7 +237,7 @@ std::string report_table(const Report &report) {
     if (row.counted_ranks > 0) text += wrapped(counters_line(row), "  # ", "    ");
   }
   text += rule + legend;
-  for (const auto &[space, machine] : report.machines) text += ceiling_line(space, machine);
+  for (const auto &[space, machine] : report.machines) text += ceiling_line(space, machine, report.rows);
   return text + notes(report);
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "../../kernels/arithmetic.h"
 #include "../../kernels/kernel.h"
 #include "../../kernels/mma_shape.h"
 #include "../log/log.h"
@@ -24,17 +25,22 @@ struct TCBoundMatSettings {
   std::string tune = "model";    // or measure
   PetscReal   tune_seconds = 10; // no kernel is tried by measuring after that
   PetscBool   reproducible = PETSC_TRUE;
-  PetscBool   compare = PETSC_FALSE;    // -mat_tcbound_compare
-  std::string value_precision = "fp64"; // of the values that products use; else the host CSR's are rounded for them
-  PetscInt    steps = 0;                // of a stencil that a pass fuses; 0: by the model
-  bool        in_place = false;         // not asked for: products are z += A x as a rule, those of an off-diagonal block
+  PetscBool   compare = PETSC_FALSE;      // -mat_tcbound_compare
+  std::string value_precision = "fp64";   // of the values that products use; else the host CSR's are rounded for them
+  std::string product_precision = "fp64"; // of products: values and x are rounded to it, sums are FP32
+  PetscInt    steps = 0;                  // of a stencil that a pass fuses; 0: by the model
+  bool        in_place = false;           // not asked for: products are z += A x as a rule, those of an off-diagonal block
 
   bool operator==(const TCBoundMatSettings &o) const {
     return op == o.op && backend == o.backend && format == o.format && mma == o.mma && tune == o.tune &&
            tune_seconds == o.tune_seconds && reproducible == o.reproducible && compare == o.compare &&
-           value_precision == o.value_precision && steps == o.steps && in_place == o.in_place;
+           value_precision == o.value_precision && product_precision == o.product_precision && steps == o.steps &&
+           in_place == o.in_place;
   }
   bool operator!=(const TCBoundMatSettings &o) const { return !(*this == o); }
+
+  // Whether products use other values than the matrix has.
+  bool rounds() const { return value_precision != "fp64" || product_precision != "fp64"; }
 
   // Those of an AIJ copy of a matrix that is none.
   TCBoundMatSettings for_aij() const {
@@ -78,7 +84,7 @@ struct TCBoundMatCompare; // compare.cxx
 struct Mat_SeqAIJTCBound {
   TCBoundMatSettings                 settings;
   std::string                        label;   // in the log; empty: the matrix's own name or prefix
-  std::vector<double>                rounded; // values of rounded_from, under -mat_tcbound_value_precision
+  std::vector<double>                rounded; // values of rounded_from, where the settings round them
   TCBoundMatSource                   rounded_from;
   const tcbound::Kernel             *kernel = nullptr;
   tcbound::Executor                 *executor = nullptr;
@@ -137,7 +143,8 @@ PETSC_INTERN PetscErrorCode MatCreateVecs_TCBound(Mat A, Vec *right, Vec *left);
 
 // value_precision.cxx
 PETSC_INTERN const std::vector<std::string> &TCBoundValuePrecisions();
-PETSC_INTERN PetscErrorCode TCBoundRoundValues(const std::string &precision, const PetscScalar values[], PetscInt n,
+PETSC_INTERN const std::vector<std::string> &TCBoundProductPrecisions();
+PETSC_INTERN PetscErrorCode TCBoundRoundValues(const TCBoundMatSettings &settings, const PetscScalar values[], PetscInt n,
                                                std::vector<double> *rounded);
 
 // choose.cxx
@@ -172,8 +179,8 @@ PETSC_INTERN PetscErrorCode MatSeqAIJTCBoundCompareAfter(Mat A, TCBoundMatOp op,
 PETSC_INTERN std::vector<const tcbound::Kernel *> tcbound_mat_compare_more;
 
 // Whether two results of z = op(A) x + y may differ by rounding alone: by 2 (n + 2) eps (sum |a_ij x_j| + |y_i|) in a row of n
-// entries. If not, *row is the one that is furthest off; else -1. y may be NULL. All on the host.
-PETSC_INTERN PetscErrorCode TCBoundCompareResults(const tcbound::CsrView &csr, const tcbound::Product &product,
+// entries, in lossy arithmetic by that and 2 lossy_sum_error(n) sum |a_ij x_j|, for both kernels round values and x in the same way. If not, *row is the one that is furthest off; else -1. y may be NULL. All on the host.
+PETSC_INTERN PetscErrorCode TCBoundCompareResults(const tcbound::Problem &problem, const tcbound::Product &product,
                                                   const double z[], const double other[], PetscInt *row, double *allowed);
 
 // convert.cxx, coo.cxx, factor.cxx: conversions, and what a type offers beyond its ops table

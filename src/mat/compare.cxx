@@ -121,8 +121,10 @@ PetscErrorCode MatSeqAIJTCBoundCompareBefore(Mat A, TCBoundMatOp op, const tcbou
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode TCBoundCompareResults(const tcbound::CsrView &csr, const tcbound::Product &product, const double z[],
+PetscErrorCode TCBoundCompareResults(const tcbound::Problem &problem, const tcbound::Product &product, const double z[],
                                      const double other[], PetscInt *row, double *allowed) {
+  const tcbound::CsrView   &csr = problem.csr;
+  const bool                lossy = problem.arithmetic != tcbound::Arithmetic::fp64;
   const std::int64_t        outputs = product.transpose ? csr.columns_count : csr.rows;
   const double              eps = std::numeric_limits<double>::epsilon();
   double                    worst = 1.0;
@@ -145,7 +147,12 @@ PetscErrorCode TCBoundCompareResults(const tcbound::CsrView &csr, const tcbound:
     const double      size = sizes[at] + (product.y && product.beta != 0 ? std::abs(product.y[i]) : 0);
     // Where sums overflow or are not numbers, their order may decide what comes out.
     if (z[i] == other[i] || !std::isfinite(size)) continue;
-    const double bound = 2 * static_cast<double>(entries[at] + 2) * eps * size, difference = std::abs(z[i] - other[i]);
+    if (lossy && (sizes[at] > 1e38 || (std::isnan(z[i]) && std::isnan(other[i])))) continue; // the same, at FP32's end
+    double bound = 2 * static_cast<double>(entries[at] + 2) * eps * size;
+    if (lossy)
+      bound += 2 * (tcbound::lossy_sum_error(entries[at], tcbound::summed_in_fp32) * sizes[at] +
+                    static_cast<double>(entries[at]) * 0x1p-126);
+    const double difference = std::abs(z[i] - other[i]);
     const double over = bound > 0 ? difference / bound : std::numeric_limits<double>::infinity();
     if (!std::isnan(over) && over <= worst) continue;
     worst = over;
@@ -174,7 +181,7 @@ static PetscErrorCode CheckRivals(Mat A, TCBoundMatOp op, const tcbound::Product
   PetscCall(ToHost(*t->executor, own.z, outputs, &z));
   for (TCBoundMatRival &rival : c->rivals) {
     PetscCall(ToHost(*t->executor, rival.z.data(), outputs, &other));
-    PetscCall(TCBoundCompareResults(problem.csr, product, z.data(), other.data(), &row, &allowed));
+    PetscCall(TCBoundCompareResults(problem, product, z.data(), other.data(), &row, &allowed));
     PetscCheck(row < 0, PETSC_COMM_SELF, PETSC_ERR_PLIB,
                "-mat_tcbound_compare: %s and %s differ in row %" PetscInt_FMT
                " of %s: %.17g and %.17g, by %g where rounding allows %g",

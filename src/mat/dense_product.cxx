@@ -140,7 +140,7 @@ PetscErrorCode MatTCBoundDenseProductSetFromOptions(Mat C) {
   PetscCall(MatIsSeqAIJTCBound(product->A, &ours));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)product->B, &dense, MATSEQDENSE, MATSEQDENSECUDA, ""));
   // Off-diagonal blocks are multiplied by PETSc, which knows no rounded values.
-  if (ours && dense && static_cast<Mat_SeqAIJTCBound *>(product->A->spptr)->settings.value_precision == "fp64")
+  if (ours && dense && !static_cast<Mat_SeqAIJTCBound *>(product->A->spptr)->settings.rounds())
     C->ops->productsymbolic = Symbolic;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

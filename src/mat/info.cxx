@@ -303,6 +303,9 @@ static PetscErrorCode ViewInfo(Mat A, PetscViewer viewer) {
   PetscCall(GetSettings(A, &settings));
   if (settings.value_precision != "fp64")
     PetscCall(PetscViewerASCIIPrintf(viewer, "  lossy: values of products rounded to %s\n", settings.value_precision.c_str()));
+  if (settings.product_precision != "fp64")
+    PetscCall(PetscViewerASCIIPrintf(viewer, "  lossy: values and x of products rounded to %s, sums in fp32\n",
+                                     settings.product_precision.c_str()));
   if (A->assembled) {
     PetscCall(GetBlocks(A, blocks, &n));
     for (PetscInt b = 0; b < n; b++)

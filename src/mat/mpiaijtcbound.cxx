@@ -240,6 +240,7 @@ PetscErrorCode MatConvert_MPIAIJ_MPIAIJTCBound(Mat A, MatType, MatReuse reuse, M
 .  -mat_tcbound_reproducible (true|false)                - the same bits in every run (default); without, cusparse takes the
                                                            faster of its algorithms
 .  -mat_tcbound_value_precision (fp64|fp32|bf16)         - lossy: round the values that products use
+.  -mat_tcbound_product_precision (fp64|tf32|bf16)       - lossy: round values and x of products and add up in FP32, on a GPU
 -  -mat_tcbound_compare (true|false)                     - also run every other kernel that can on the input of each product
 
    Level: beginner

@@ -31,10 +31,10 @@ static PetscErrorCode GetValues(Mat A, const TCBoundMatSource &source, const Pet
 
   PetscFunctionBegin;
   *values = source.a;
-  if (t->settings.value_precision == "fp64") PetscFunctionReturn(PETSC_SUCCESS);
+  if (!t->settings.rounds()) PetscFunctionReturn(PETSC_SUCCESS);
   if (!source.same_pattern(t->rounded_from) || !source.same_values(t->rounded_from)) {
     t->rounded_from = TCBoundMatSource();
-    PetscCall(TCBoundRoundValues(t->settings.value_precision, source.a, source.nonzeros, &t->rounded));
+    PetscCall(TCBoundRoundValues(t->settings, source.a, source.nonzeros, &t->rounded));
     t->rounded_from = source;
   }
   *values = t->rounded.data();
@@ -57,6 +57,7 @@ PetscErrorCode MatSeqAIJTCBoundGetProblem(Mat A, tcbound::Problem *problem, TCBo
   problem->reproducible = settings.reproducible;
   problem->in_place = settings.in_place;
   problem->mma = tcbound::mma_shape_named(settings.mma);
+  problem->arithmetic = tcbound::arithmetic_named(settings.product_precision);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -129,7 +130,15 @@ PetscErrorCode MatSeqAIJTCBoundGetLogRow(Mat A, TCBoundMatOp op, const tcbound::
   if (!active) PetscFunctionReturn(PETSC_SUCCESS);
   if (!*kept) {
     const char *name = ((PetscObject)A)->name ? ((PetscObject)A)->name : ((PetscObject)A)->prefix;
-    PetscCall(TCBoundLogGetRow(EventNames[op], !t->label.empty() ? t->label.c_str() : name ? name : "", kernel, kept));
+    // Lossy arithmetic is part of the name: it is not the same kernel.
+    std::string kernel_name = kernel.name();
+    if (format.arithmetic() != tcbound::Arithmetic::fp64)
+      kernel_name += std::string(":") + tcbound::facts_of(format.arithmetic()).name;
+    PetscCall(TCBoundLogGetNamedRow(EventNames[op],
+                                    !t->label.empty() ? t->label.c_str()
+                                    : name            ? name
+                                                      : "",
+                                    kernel_name.c_str(), kernel.space(), kept));
     PetscCall(TCBoundLogSetMMA(*kept, format.mma().c_str()));
   }
   *row = *kept;
@@ -236,7 +245,7 @@ PetscErrorCode MatGetDiagonal_SeqAIJTCBound(Mat A, Vec d) {
   PetscCall(VecBoundToCPU(d, &vec_bound));
   PetscCall(TCBoundMatSettingsUseDevice(t->settings, &use_device));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)d, &device_vec, VECSEQCUDA, VECMPICUDA, ""));
-  const bool rounded = t->settings.value_precision != "fp64";
+  const bool rounded = t->settings.rounds();
   if (mat_bound || vec_bound || !use_device || !device_vec || rounded) {
     PetscCall((*MatSeqAIJTCBoundBaseOps()->getdiagonal)(A, d));
     PetscFunctionReturn(PETSC_SUCCESS);

@@ -164,6 +164,7 @@ PetscErrorCode MatConvert_SeqAIJ_SeqAIJTCBound(Mat A, MatType, MatReuse reuse, M
 .  -mat_tcbound_reproducible (true|false)                - the same bits in every run (default); without, cusparse takes the
                                                            faster of its algorithms
 .  -mat_tcbound_value_precision (fp64|fp32|bf16)         - lossy: round the values that products use
+.  -mat_tcbound_product_precision (fp64|tf32|bf16)       - lossy: round values and x of products and add up in FP32, on a GPU
 -  -mat_tcbound_compare (true|false)                     - also run every other kernel that can on the input of each product
 
    Level: beginner
@@ -184,6 +185,14 @@ PetscErrorCode MatConvert_SeqAIJ_SeqAIJTCBound(Mat A, MatType, MatReuse reuse, M
    or 2^-8 (bf16), and by 2^-150 or 2^-134 sum_j |x_j| where values are below 2^-126. A value too large for the type, which ends at
    about 3.4e38, is an error. The matrix's own values stay as they are for all else: products with matrices, `MatGetValues()`,
    `MatGetDiagonal()`, factorizations, conversions.
+
+   With `-mat_tcbound_product_precision` of tf32 or bf16 products with vectors round the values and x to the nearest numbers of that type
+   (x to FP32 first) and add their products up in FP32, up to 96 at a time, and beyond that in double precision; y is added in double
+   precision. It is for preconditioners. Only format fragments has such kernels, on tensor cores (`-mat_tcbound_backend tensor_core`)
+   and on CUDA cores, which auto takes; where no device can run them, and with any other format or backend, it is an error. In row i,
+   of n entries, y is off by at most (2 u + u^2 + (2 min(n, 96) + 8) 2^-23) sum_j |a_ij| |x_j| more than otherwise, with u = 2^-11
+   (tf32) or 2^-8 (bf16); numbers and sums below 2^-126 may besides count as zero. A value too large for the type is an error; x and sums
+   beyond 3.4e38 are infinite. What else is said above of rounded values holds here too, and the two options exclude each other.
 
    A choice that cannot run is an error; nothing falls back to another kernel. `MatView()` with `-mat_view ::ascii_info` names
    the kernel that ran, and `-log_view` ends with what each kernel moved and reached.

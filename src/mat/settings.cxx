@@ -86,6 +86,15 @@ static PetscErrorCode FormatFromOptions(TCBoundMatSettings &settings, Mat A, Pet
                                "Lossy: round the values that products with vectors use (fp64|fp32|bf16)", MATAIJTCBOUND,
                                settings.value_precision.c_str(), value, sizeof(value), &set));
   if (set) PetscCall(SetName(settings.value_precision, comm, "-mat_tcbound_value_precision", value, TCBoundValuePrecisions()));
+  PetscCall(PetscOptionsString("-mat_tcbound_product_precision",
+                               "Lossy: round values and x of products with vectors, and add up in FP32 (fp64|tf32|bf16)",
+                               MATAIJTCBOUND, settings.product_precision.c_str(), value, sizeof(value), &set));
+  if (set)
+    PetscCall(SetName(settings.product_precision, comm, "-mat_tcbound_product_precision", value, TCBoundProductPrecisions()));
+  PetscCheck(
+    settings.value_precision == "fp64" || settings.product_precision == "fp64", comm, PETSC_ERR_ARG_INCOMP,
+    "-mat_tcbound_value_precision %s and -mat_tcbound_product_precision %s: give one of them, the latter rounds values too",
+    settings.value_precision.c_str(), settings.product_precision.c_str());
   PetscCall(PetscOptionsBool("-mat_tcbound_reproducible", "Only algorithms that give the same bits in every run", MATAIJTCBOUND,
                              settings.reproducible, &settings.reproducible, NULL));
   PetscCall(PetscOptionsBool("-mat_tcbound_compare", "Also run the other kernels on every product's input, for the log",
@@ -139,7 +148,7 @@ bool TCBoundMatSettingsNeedDevice(const TCBoundMatSettings &settings) {
     return std::any_of(kernels.begin(), kernels.end(),
                         [&](const tcbound::Kernel *k) { return k->space() == space && Allows(settings, *k); });
   };
-  return runs(tcbound::MemorySpace::cuda) && !runs(tcbound::MemorySpace::host);
+  return runs(tcbound::MemorySpace::cuda) && (settings.product_precision != "fp64" || !runs(tcbound::MemorySpace::host));
 }
 
 PetscErrorCode TCBoundMatSettingsRank(const TCBoundMatSettings &settings, PetscBool bound_to_cpu,
@@ -164,6 +173,11 @@ PetscErrorCode TCBoundMatSettingsRank(const TCBoundMatSettings &settings, PetscB
     else
       reasons += "; " + k->name() + ": " + reason;
   }
+  PetscCheck(!candidates->empty() || settings.product_precision == "fp64", PETSC_COMM_SELF, PETSC_ERR_SUP,
+             "-mat_tcbound_product_precision %s cannot run here with -mat_tcbound_backend %s and -mat_tcbound_format %s%s%s",
+             settings.product_precision.c_str(), now.backend.c_str(), settings.format.c_str(),
+             reasons.empty() ? "; no such kernel exists" : reasons.c_str(),
+             bound_to_cpu ? "; the matrix is bound to the CPU" : "");
   PetscCheck(
     !candidates->empty(), PETSC_COMM_SELF, PETSC_ERR_SUP,
     "-mat_tcbound_backend %s with -mat_tcbound_format %s cannot run here%s. -mat_tcbound_backend auto or host works everywhere",

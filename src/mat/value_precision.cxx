@@ -1,4 +1,4 @@
-// Values for products rounded to fewer bits (-mat_tcbound_value_precision): the one lossy choice there is.
+// Values for products rounded to fewer bits (-mat_tcbound_value_precision, -mat_tcbound_product_precision): what is lossy.
 #include "aijtcbound.h"
 
 #include <cmath>
@@ -30,16 +30,28 @@ const std::vector<std::string> &TCBoundValuePrecisions() {
   return names;
 }
 
-PetscErrorCode TCBoundRoundValues(const std::string &precision, const PetscScalar values[], PetscInt n,
+const std::vector<std::string> &TCBoundProductPrecisions() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> all;
+    for (const tcbound::ArithmeticFacts &facts : tcbound::arithmetics) all.push_back(facts.name);
+    return all;
+  }();
+  return names;
+}
+
+PetscErrorCode TCBoundRoundValues(const TCBoundMatSettings &settings, const PetscScalar values[], PetscInt n,
                                   std::vector<double> *rounded) {
-  const int digits = precision == "bf16" ? 8 : 24;
+  const bool         of_products = settings.product_precision != "fp64";
+  const char        *option = of_products ? "-mat_tcbound_product_precision" : "-mat_tcbound_value_precision";
+  const std::string &precision = of_products ? settings.product_precision : settings.value_precision;
+  const int          digits = precision == "fp32" ? 24 : precision == "tf32" ? 11 : 8;
 
   PetscFunctionBegin;
   TCBoundCallCXX(rounded->resize(static_cast<std::size_t>(n)));
   for (PetscInt k = 0; k < n; k++) {
     const double value = Round(values[k], digits);
     PetscCheck(std::isfinite(value) || !std::isfinite(values[k]), PETSC_COMM_SELF, PETSC_ERR_FP,
-               "-mat_tcbound_value_precision %s: the value %g is too large for it", precision.c_str(), values[k]);
+               "%s %s: the value %g is too large for it", option, precision.c_str(), values[k]);
     (*rounded)[static_cast<std::size_t>(k)] = value;
   }
   PetscFunctionReturn(PETSC_SUCCESS);

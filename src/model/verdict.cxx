@@ -25,7 +25,7 @@ void set_roof(const Machine &machine, const KernelRun &run, Verdict &v) {
   const double working_set = quotient_or_nan(run.bytes, run.calls), l2 = value_or_nan(machine.at(Level::l2).capacity);
   v.level = working_set <= l2 ? Level::l2 : Level::dram;
   const double bandwidth = value_or_nan(machine.at(v.level).bandwidth);
-  const double peak = value_or_nan(machine.at(run.host ? Unit::host : Unit::cuda_core, DataType::fp64));
+  const double peak = value_or_nan(machine.at(run.host ? Unit::host : Unit::cuda_core, run.of_cuda_cores()));
   v.intensity = arithmetic_intensity(run.useful_flops, run.bytes);
   v.ridge = peak / bandwidth;
   v.r = v.intensity / v.ridge;
@@ -34,7 +34,7 @@ void set_roof(const Machine &machine, const KernelRun &run, Verdict &v) {
   v.eta_pad = run.padded_flops > run.useful_flops ? run.useful_flops / run.padded_flops : 1;
   double own_peak = peak;
   if (run.on_tensor_cores()) {
-    const auto found = machine.mma_peaks.find({run.mma, DataType::fp64});
+    const auto found = machine.mma_peaks.find({run.mma, run.arithmetic});
     own_peak = found == machine.mma_peaks.end() ? no_measurement : value_or_nan(found->second);
   }
   // Below the ridge an unknown peak does not matter to the roof; that it is below is then taken on trust.
@@ -53,12 +53,12 @@ void set_bound(const Machine &machine, const KernelRun &run, Verdict &v) {
   double best = 0;
   for (const auto &[key, figure] : machine.mma_peaks) {
     const bool candidate = run.on_tensor_cores() ? key.first == run.mma : figure.value() > best * 1.001;
-    if (key.second != DataType::fp64 || !figure.known() || !candidate) continue;
+    if (key.second != run.arithmetic || !figure.known() || !candidate) continue;
     best = figure.value();
     v.shape = key.first;
   }
-  if (best <= 0 && !run.on_tensor_cores()) best = value_or_nan(machine.at(Unit::tensor_core, DataType::fp64));
-  v.alpha = best > 0 ? best / value_or_nan(machine.at(Unit::cuda_core, DataType::fp64)) : no_measurement;
+  if (best <= 0 && !run.on_tensor_cores()) best = value_or_nan(machine.at(Unit::tensor_core, run.arithmetic));
+  v.alpha = best > 0 ? best / value_or_nan(machine.at(Unit::cuda_core, run.of_cuda_cores())) : no_measurement;
   if (std::isnan(v.alpha)) return;
   const double effective = effective_alpha(v.alpha, run.on_tensor_cores() ? v.rho : 1);
   v.limit = speedup_limit(effective);
@@ -68,13 +68,15 @@ void set_bound(const Machine &machine, const KernelRun &run, Verdict &v) {
 bool is_twin(const KernelRun &a, const KernelRun &b) {
   const bool units =
     (a.backend == "cuda_core" && b.backend == "tensor_core") || (a.backend == "tensor_core" && b.backend == "cuda_core");
-  return units && a.op == b.op && a.format == b.format;
+  return units && a.op == b.op && a.format == b.format && a.arithmetic == b.arithmetic;
 }
 
 const KernelRun *partner_of(const KernelRun &run, const std::vector<KernelRun> &others) {
   const KernelRun *partner = nullptr;
   for (const KernelRun &o : others) {
-    if (o.name() == run.name() || o.host != run.host || o.op != run.op || o.median_seconds <= 0) continue;
+    if (o.name() == run.name() || o.host != run.host || o.op != run.op || o.arithmetic != run.arithmetic ||
+        o.median_seconds <= 0)
+      continue;
     if (is_twin(run, o)) return &o;
     if (run.on_tensor_cores() && o.on_tensor_cores()) continue;
     if (!partner || o.median_seconds < partner->median_seconds) partner = &o;
@@ -97,7 +99,8 @@ void compare(const KernelRun &run, const KernelRun &partner, Verdict &v) {
 
 void set_state(const KernelRun &run, Verdict &v) {
   const bool too_small = v.roof_seconds < 4 * v.launch;
-  v.judged = too_small || !std::isnan(v.r);
+  // A kernel on tensor cores is not judged by a bound that is not known.
+  v.judged = too_small || !(std::isnan(v.r) || (run.on_tensor_cores() && std::isnan(v.alpha)));
   if (!v.judged) return;
   Observation o{std::isnan(v.r) ? 0 : v.r, 1};
   if (!std::isnan(v.alpha)) o.alpha = effective_alpha(v.alpha, run.on_tensor_cores() ? v.rho : 1);
@@ -152,8 +155,12 @@ std::string join(const std::vector<std::string> &parts) {
 
 std::string state_words(const KernelRun &run, const Verdict &v) {
   if (std::isnan(v.intensity)) return "nothing moved, nothing to judge";
-  if (!v.judged)
-    return join({"no ridge, for the FP64 peak is unknown (tcbound-calibrate)", roof_words(run, v), partner_words(v)});
+  if (!v.judged) {
+    const char       *type = run.of_cuda_cores() == DataType::fp64 ? "FP64" : "FP32";
+    const std::string unknown = std::isnan(v.r) ? std::string("no ridge, for the ") + type + " peak"
+                                                : "no verdict, for the peak of " + run.mma + " in " + name_of(run.arithmetic);
+    return join({unknown + " is unknown (tcbound-calibrate)", roof_words(run, v), partner_words(v)});
+  }
   switch (v.state) {
   case State::latency_bound:
     return join({"latency-bound, too small to judge: " + number("%.3g", v.roof_seconds * 1e6) + " us at the roof, an empty " +

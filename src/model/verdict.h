@@ -10,11 +10,12 @@
 
 namespace tcbound::model {
 
-// What a kernel did, over all of its calls and the processes that ran it. FP64.
+// What a kernel did, over all of its calls and the processes that ran it.
 struct KernelRun {
   std::string op, format, backend;
-  std::string mma;          // shape of its MMA instruction; empty without tensor cores
-  bool        host = false; // it ran on the host
+  std::string mma;                         // shape of its MMA instruction; empty without tensor cores
+  DataType    arithmetic = DataType::fp64; // that its MMA instruction multiplies; CUDA cores take FP32 for the others
+  bool        host = false;                // it ran on the host
 
   double calls = 0;                                     // of the process that made most
   double median_seconds = 0;                            // of one call, the slowest process
@@ -22,8 +23,11 @@ struct KernelRun {
   double bytes = 0, useful_flops = 0, issued_flops = 0; // sums
   double padded_flops = 0;                              // sum of the useful ones and those on zeros that only fill tiles
 
-  std::string name() const { return op + "/" + format + "/" + backend; }
-  bool        on_tensor_cores() const { return backend == "tensor_core"; }
+  std::string name() const {
+    return op + "/" + format + "/" + backend + (arithmetic == DataType::fp64 ? "" : ":" + name_of(arithmetic));
+  }
+  DataType of_cuda_cores() const { return arithmetic == DataType::fp64 ? DataType::fp64 : DataType::fp32; }
+  bool     on_tensor_cores() const { return backend == "tensor_core"; }
 };
 
 // What is unknown or does not apply is NaN or empty.
@@ -38,7 +42,7 @@ struct Verdict {
   double launch = no_measurement;       // s, of an empty kernel
   double roof_seconds = no_measurement; // of one call at the roof
 
-  std::string shape;                    // MMA shape that alpha is of: its own, or the device's best for FP64
+  std::string shape;                    // MMA shape that alpha is of: its own, or the device's best for its type
   double      alpha = no_measurement;   // peak of that shape over the peak of CUDA cores
   double      rho = 1;                  // issued over useful FLOPs
   double      eta_pad = 1;              // useful over padded FLOPs
@@ -58,7 +62,7 @@ struct Verdict {
   std::string words;
 };
 
-// `others`: runs of the same event on the same object, this one among them or not. It is compared with its twin; one on
+// `others`: runs of the same event on the same object, this one among them or not. Of those in the same arithmetic it is compared with its twin; one on
 // tensor cores without a twin with the fastest without tensor cores; any other with the fastest of the others on its side
 // (host or device). Latency-bound is a call whose time at the roof is less than four empty kernels.
 Verdict judge(const Machine &machine, const KernelRun &run, const std::vector<KernelRun> &others);

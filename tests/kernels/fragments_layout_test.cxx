@@ -122,11 +122,32 @@ TEST(FragmentsLayout, PlacesAreDense) {
         EXPECT_EQ(kept, place_of(g, node, last, 0).lanes);
       }
       EXPECT_EQ(stored_lanes(g, node), 2 * warp_lanes + (warp_lanes >> log2_lanes_of(c, node)) * lanes);
-      const int bytes = stored_lanes(g, node) * (8 * values_of_lane(node) + 2 * columns_of_lane(node));
-      EXPECT_EQ(bytes_of(g) % unit, 0);
-      EXPECT_GE(bytes_of(g), bytes);
-      EXPECT_LT(bytes_of(g), bytes + unit);
+      for (const int width : {8, 4, 2}) {
+        const int bytes = stored_lanes(g, node) * (width * values_of_lane(node) + 2 * columns_of_lane(node));
+        EXPECT_EQ(value_bytes_of(g, node, width) % (width == 8 ? 8 : 16), 0); // columns are read up to so many bytes at once
+        EXPECT_EQ(bytes_of(g, width) % unit, 0);
+        EXPECT_GE(bytes_of(g, width), bytes);
+        EXPECT_LT(bytes_of(g, width), bytes + unit + (width == 8 ? 0 : 16));
+      }
     }
+}
+
+// The values of a step have places of their own, without gaps.
+TEST(FragmentsLayout, ValuesAreDense) {
+  for (const auto &[c, node] : kinds())
+    for (int lanes = 1; lanes <= 1 << log2_lanes_of(c, node); ++lanes)
+      for (const int width : {8, 4, 2}) {
+        const Group   g = group_of(c, node, 1, lanes);
+        std::set<int> taken;
+        for (int lane = 0; lane < warp_lanes; ++lane) {
+          const Place place = place_of(g, node, true, lane);
+          if (!place.kept) continue;
+          for (int j = 0; j < values_of_lane(node); ++j) EXPECT_TRUE(taken.insert(value_index(j, node, width, place)).second);
+        }
+        EXPECT_EQ(static_cast<int>(taken.size()), last_step_lanes(g, node) * values_of_lane(node));
+        EXPECT_EQ(*taken.begin(), 0);
+        EXPECT_EQ(*taken.rbegin() + 1, static_cast<int>(taken.size()));
+      }
 }
 
 } // namespace

@@ -266,6 +266,12 @@ TEST_P(Spmv, CheckSaysWhyNot) {
   other.space = kernel().space() == MemorySpace::host ? MemorySpace::cuda : MemorySpace::host;
   other.name = "another device";
   EXPECT_NE(kernel().check(other, stored.problem()), "");
+  Problem lossy = stored.problem();
+  lossy.arithmetic = Arithmetic::tf32;
+  if (kernel().format() != "fragments") {
+    EXPECT_EQ(kernel().check(executor().device(), lossy), "it multiplies in fp64 only, not in tf32");
+    EXPECT_THROW(build(lossy), Error);
+  }
   if (kernel().space() == MemorySpace::host) {
     Problem elsewhere = stored.problem();
     elsewhere.csr.space = MemorySpace::cuda;

@@ -125,6 +125,26 @@ std::vector<std::string> csv_fields(const std::string &line) {
 
 } // namespace
 
+// Kernels whose names end with a type are held against FP32 on CUDA cores and that type's MMA peak; other endings are no types.
+TEST(Report, LossyKernelsHaveCeilingsOfTheirOwn) {
+  Report report;
+  set_machines(report);
+  model::Machine &machine = report.machines[MemorySpace::cuda].machine;
+  machine.at(model::Unit::cuda_core, model::DataType::fp32) = measured(66e12);
+  machine.mma_peaks[{"m16n8k8", model::DataType::bf16}] = measured(470e12);
+  report.rows = {device_row("A", "spmv/fragments/cuda_core:bf16"), device_row("A", "spmv/fragments/tensor_core:bf16"),
+                 device_row("A", "stencil/banded/tensor_core:m16n8k8:1")};
+  report.rows[1].mma = "m16n8k8";
+  EXPECT_EQ(report_table(report).find("m16n8k8 470"), std::string::npos);
+  judge(report);
+  EXPECT_NEAR(report.rows[1].verdict.alpha, 470.0 / 66, 1e-12);
+  EXPECT_TRUE(report.rows[1].verdict.is_twin);
+  EXPECT_EQ(report.rows[1].verdict.partner, "spmv/fragments/cuda_core:bf16");
+  EXPECT_EQ(arithmetic_of(report.rows[2]), model::DataType::fp64);
+  const std::string table = report_table(report);
+  for (const char *part : {"FP32 66 TFLOP/s", "m16n8k8 470 TFLOP/s"}) EXPECT_NE(table.find(part), std::string::npos) << table;
+}
+
 TEST(Report, Table) {
   EXPECT_EQ(report_table(sample_report()), R"(
 tcbound: roofline of each kernel, and the bound on tensor cores

@@ -1,6 +1,7 @@
 // ranks: 1 2
 // -mat_tcbound_compare, with a second host kernel that only this test has.
 #include <cmath>
+#include <set>
 
 #include "mat/support.h"
 #include "src/log/logimpl.h"
@@ -228,9 +229,10 @@ namespace {
 struct Results {
   std::int32_t     offsets[2] = {0, 3}, columns[3] = {0, 1, 2};
   double           values[3] = {1, -1, 1e-3}, x[3] = {1, 1, 1}, y[3] = {0, 0, 0};
-  tcbound::CsrView csr;
+  tcbound::Problem problem;
   tcbound::Product product;
   Results() {
+    tcbound::CsrView &csr = problem.csr;
     csr.rows = 1;
     csr.columns_count = 3;
     csr.nonzeros = 3;
@@ -242,7 +244,7 @@ struct Results {
   PetscInt differing_row(std::vector<double> z, std::vector<double> other) const {
     PetscInt row = -2;
     double   allowed;
-    EXPECT_EQ(TCBoundCompareResults(csr, product, z.data(), other.data(), &row, &allowed), PETSC_SUCCESS);
+    EXPECT_EQ(TCBoundCompareResults(problem, product, z.data(), other.data(), &row, &allowed), PETSC_SUCCESS);
     return row;
   }
 };
@@ -284,6 +286,16 @@ TEST(CompareResults, ZerosAndWhatIsNoNumber) {
   EXPECT_EQ(r.differing_row({0}, {NAN}), 0);
   r.x[1] = INFINITY; // inf times 0 elsewhere: anything may come out
   EXPECT_EQ(r.differing_row({NAN}, {INFINITY}), -1);
+}
+
+// Sums are FP32 there: 2 (2 3 + 8) 2^-23 2.001.
+TEST(CompareResults, LossyArithmeticMayDifferByFP32Sums) {
+  Results r;
+  r.problem.arithmetic = tcbound::Arithmetic::bf16;
+  EXPECT_EQ(r.differing_row({1e-3}, {1e-3 + 55 * 0x1p-23}), -1);
+  EXPECT_EQ(r.differing_row({1e-3}, {1e-3 - 58 * 0x1p-23}), 0);
+  EXPECT_EQ(r.differing_row({1e-3}, {NAN}), 0);
+  EXPECT_EQ(r.differing_row({NAN}, {NAN}), -1);
 }
 
 // On a device cuSPARSE and the kernel on CUDA cores compare: same format, same cores, so that all is bandwidth.
@@ -334,5 +346,49 @@ TEST(GpuCompare, CudaCoresAndCusparseAgreeAndAreJudged) {
   }
   EXPECT_GE(found, 2); // and other formats, once there are some
   for (const char *name : {"-mat_tcbound_compare", "-mat_tcbound_backend", "-mat_tcbound_format"})
+    OK(PetscOptionsClearValue(nullptr, name));
+}
+
+// In lossy arithmetic the twins compare, and nothing else.
+TEST(GpuCompare, LossyTwinsAgreeAndAreJudged) {
+  const char *why_not = nullptr;
+  (void)check_comm();
+  if (!has_device(&why_not)) GTEST_SKIP() << why_not;
+  for (const auto &[name, value] :
+       {std::make_pair("-mat_tcbound_compare", "true"), std::make_pair("-mat_tcbound_backend", "tensor_core"),
+        std::make_pair("-mat_tcbound_product_precision", "bf16")})
+    OK(PetscOptionsSetValue(nullptr, name, value));
+  OK(PetscLogDefaultBegin());
+  const PetscInt rows = 100000;
+  {
+    Handle<Mat> A;
+    Handle<Vec> x, y;
+    OK(MatCreate(PETSC_COMM_SELF, &A));
+    OK(PetscObjectSetName(object(A), "lossy"));
+    OK(MatSetSizes(A, rows, rows, rows, rows));
+    OK(MatSetType(A, MATAIJTCBOUND));
+    OK(MatSetFromOptions(A));
+    OK(MatSeqAIJSetPreallocation(A, 8, nullptr));
+    for (PetscInt i = 0; i < rows; i++)
+      for (PetscInt k = 0; k < 8; k++)
+        OK(MatSetValue(A, i, (i + k * k * 37) % rows, random_number(5, static_cast<std::uint64_t>(8 * i + k)), INSERT_VALUES));
+    OK(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+    OK(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+    OK(MatCreateVecs(A, &x, &y));
+    OK(VecSetRandom(x, nullptr));
+    for (int i = 0; i < 9; i++) OK(MatMult(A, x, y));
+    for (int i = 0; i < 3; i++) OK(MatMultTranspose(A, x, y));
+  }
+  tcbound::Report report;
+  OK(TCBoundLogReduce(PETSC_COMM_SELF, &report));
+  std::set<std::string> found;
+  for (const auto &row : report.rows) {
+    if (row.label != "lossy" || row.event != "MatMult") continue;
+    found.insert(row.kernel);
+    EXPECT_EQ(row.calls_max, 9) << row.kernel;
+    EXPECT_TRUE(row.verdict.is_twin) << row.kernel;
+  }
+  EXPECT_EQ(found, (std::set<std::string>{"spmv/fragments/cuda_core:bf16", "spmv/fragments/tensor_core:bf16"}));
+  for (const char *name : {"-mat_tcbound_compare", "-mat_tcbound_backend", "-mat_tcbound_product_precision"})
     OK(PetscOptionsClearValue(nullptr, name));
 }

@@ -42,6 +42,9 @@ TEST_P(Errors, UnknownNamesByOption) {
      {"-mat_tcbound_mma m16n8k32", "auto, m8n8k4, m16n8k4, m16n8k8, m16n8k16", "did you mean"}},
     {"-wrong_mat_tcbound_tune", "guess", {"-mat_tcbound_tune guess", "model, measure", "did you mean"}},
     {"-wrong_mat_tcbound_value_precision", "fp16", {"-mat_tcbound_value_precision fp16", "fp64, fp32, bf16", "did you mean"}},
+    {"-wrong_mat_tcbound_product_precision",
+     "fp32",
+     {"-mat_tcbound_product_precision fp32", "fp64, tf32, bf16", "did you mean"}},
     {"-wrong_mat_tcbound_tune_seconds", "-1", {"-mat_tcbound_tune_seconds -1", "0 or more"}},
     {"-wrong_mat_tcbound_tune_seconds", "nan", {"nan"}}};
   for (const auto &w : wrong) {
@@ -189,8 +192,9 @@ TEST_P(Errors, HelpNamesTheChoices) {
   const PetscErrorCode code = MatSetFromOptions(A);
   PetscHelpPrintf = before;
   OK(code);
-  for (const char *part : {"mat_tcbound_backend", "auto|host|cuda_core|cusparse", "mat_tcbound_format", "auto|csr",
-                           "mat_tcbound_mma", "auto|m8n8k4|m16n8k4|m16n8k8|m16n8k16"})
+  for (const char *part :
+       {"mat_tcbound_backend", "auto|host|cuda_core|cusparse", "mat_tcbound_format", "auto|csr", "mat_tcbound_mma",
+        "auto|m8n8k4|m16n8k4|m16n8k8|m16n8k16", "mat_tcbound_product_precision", "add up in FP32 (fp64|tf32|bf16)"})
     EXPECT_TRUE(contains(help, part)) << part << " is not in\n" << help;
 }
 

@@ -16,6 +16,8 @@
 #include <unistd.h>
 #include <vector>
 
+#include "kernels/arithmetic.h"
+
 inline int world_rank() {
   static const int rank = [] {
     int r = -1;
@@ -312,10 +314,10 @@ inline double excess(Vec ours, Vec reference, Vec limit) {
 
 inline void get_plain(Mat A, Mat *plain) { OK(MatConvert(A, MATAIJ, MAT_INITIAL_MATRIX, plain)); }
 
-// What rounding allows: 4 eps (entries of the row + 3) (|A| |x| + |y|) in each row.
+// What rounding allows: 4 eps (entries of the row + 3) (|A| |x| + |y|) in each row, and in lossy arithmetic lossy_error() |A| |x|.
 class Bound {
 public:
-  explicit Bound(Mat reference) {
+  explicit Bound(Mat reference, tcbound::Arithmetic arithmetic = tcbound::Arithmetic::fp64) : arithmetic_(arithmetic) {
     OK(MatDuplicate(reference, MAT_COPY_VALUES, &absolute_));
     change_values(absolute_, [](PetscScalar v) { return PetscAbsScalar(v); });
     OK(MatDuplicate(reference, MAT_COPY_VALUES, &count_));
@@ -339,14 +341,18 @@ public:
     on_host(limit, [&](PetscScalar *l, PetscInt size) {
       const PetscScalar *added = nullptr;
       if (y) OK(VecGetArrayRead(y, &added));
-      for (PetscInt k = 0; k < size; k++)
-        l[k] = 4.0 * PETSC_MACHINE_EPSILON * (entries[k] + 3.0) * (l[k] + (y ? PetscAbsScalar(added[k]) : 0.0));
+      for (PetscInt k = 0; k < size; k++) {
+        const auto   in_row = static_cast<std::int64_t>(entries[k]), chain = 2 * tcbound::summed_in_fp32; // of two blocks
+        const double lossy = arithmetic_ == tcbound::Arithmetic::fp64 ? 0.0 : tcbound::lossy_error(arithmetic_, in_row, chain);
+        l[k] = 4.0 * PETSC_MACHINE_EPSILON * (entries[k] + 3.0) * (l[k] + (y ? PetscAbsScalar(added[k]) : 0.0)) + lossy * l[k];
+      }
       if (y) OK(VecRestoreArrayRead(y, &added));
     });
   }
 
 private:
-  Handle<Mat> absolute_, count_;
+  tcbound::Arithmetic arithmetic_;
+  Handle<Mat>         absolute_, count_;
 };
 
 // Compares one product of both matrices. Vectors of the reference are standard ones with the same entries.
@@ -379,8 +385,9 @@ inline double product_excess(Mat ours, Mat reference, const Bound &bound, bool t
 }
 
 // All products of ours agree with those of a plain AIJ matrix, on vectors of a type.
-inline void expect_same_products(Mat ours, Mat reference, VecType type = VECSTANDARD) {
-  const Bound bound(reference);
+inline void expect_same_products(Mat ours, Mat reference, VecType type = VECSTANDARD,
+                                 tcbound::Arithmetic arithmetic = tcbound::Arithmetic::fp64) {
+  const Bound bound(reference, arithmetic);
 
   for (bool transpose : {false, true}) {
     Handle<Vec> x;

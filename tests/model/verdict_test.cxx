@@ -128,6 +128,31 @@ TEST(Verdict, RedundantIssueLowersTheBound) {
   expect_contains(v.words, "the bound allows 1.00x (m8n8k4)");
 }
 
+// Lossy kernels are held against FP32 on CUDA cores, and not judged without a peak of their instruction and type.
+TEST(Verdict, LossyArithmeticHasItsOwnPeaks) {
+  Machine machine = h200();
+  machine.at(Unit::cuda_core, DataType::fp32) = Figure{0, 66e12, "", "made up"};
+  KernelRun cuda = run_of("fragments", "cuda_core", 0.5), tensor = tensor_run("m16n8k8", 0.55);
+  KernelRun fp64 = run_of("fragments", "cuda_core", 0.9);
+  tensor.format = "fragments";
+  tensor.issued_flops = 16 * tensor.useful_flops;
+  cuda.arithmetic = tensor.arithmetic = DataType::bf16;
+  const Verdict without = judge(machine, tensor, {cuda, tensor, fp64});
+  EXPECT_FALSE(without.judged);
+  EXPECT_TRUE(without.is_twin);
+  EXPECT_EQ(without.words, "no verdict, for the peak of m16n8k8 in bf16 is unknown (tcbound-calibrate); 55 % of the DRAM roof; "
+                           "1.10x as fast as its twin spmv/fragments/cuda_core:bf16");
+  machine.mma_peaks[{"m16n8k8", DataType::bf16}] = Figure{0, 330e12, "", "made up"};
+  machine.mma_peaks[{"m16n8k8", DataType::fp64}] = Figure{0, 1e12, "", "another type's"};
+  const Verdict with = judge(machine, tensor, {cuda, tensor, fp64});
+  EXPECT_NEAR(with.alpha, 5.0, 1e-12);
+  EXPECT_NEAR(with.ridge, 66e12 / 4249e9, 1e-9);
+  EXPECT_NEAR(with.limit, speedup_limit(5.0 / 16), 1e-12);
+  EXPECT_EQ(with.state, State::over_bound);
+  EXPECT_EQ(judge(machine, cuda, {fp64, tensor}).partner, "spmv/fragments/tensor_core:bf16");
+  EXPECT_EQ(judge(machine, cuda, {fp64}).partner, ""); // another arithmetic is no match
+}
+
 TEST(Verdict, PaddingIsKeptApart) {
   KernelRun run = tensor_run("m16n8k16");
   EXPECT_EQ(judge(h200(), run, {}).eta_pad, 1);

@@ -1,6 +1,7 @@
 // spmv/compact/host: one thread, in vectors across the rows of a slice.
 #include <limits>
 
+#include "arithmetic.h"
 #include "host_format.h"
 #include "host_product.h"
 
@@ -16,6 +17,7 @@ public:
   std::string check(const Device &device, const Problem &problem) const override {
     if (device.space != MemorySpace::host) return "it runs on the host and the device is " + device.name;
     if (problem.csr.space != MemorySpace::host) return "the matrix lies in device memory";
+    if (const std::string why_not = check_fp64(problem); !why_not.empty()) return why_not;
     if (problem.csr.rows > std::numeric_limits<std::int32_t>::max())
       return "there are " + std::to_string(problem.csr.rows) + " rows and it counts rows in 32 bits";
     return {};

@@ -144,9 +144,7 @@ public:
 
   MemorySpace space() const override { return MemorySpace::cuda; }
 
-  std::string check(const Device &device, const Problem &problem) const override {
-    return csr::check_device(device, problem.csr);
-  }
+  std::string check(const Device &device, const Problem &problem) const override { return csr::check_device(device, problem); }
 
   Work predict(const Problem &problem, bool transpose, bool accumulate) const override {
     return csr::work_before(csr::size_of(problem), transpose, [accumulate](const csr::Size &size, std::int64_t table) {

@@ -193,7 +193,7 @@ public:
     if (csr::needs_wide_offsets(problem.csr))
       return "there are " + std::to_string(problem.csr.nonzeros) +
              " entries, which need 64-bit row offsets, and cuSPARSE documents no mixture of those with 32-bit columns";
-    return csr::check_device(device, problem.csr);
+    return csr::check_device(device, problem);
   }
 
   Work predict(const Problem &problem, bool transpose, bool accumulate) const override {

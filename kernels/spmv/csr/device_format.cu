@@ -7,6 +7,7 @@
 
 #include <cub/device/device_radix_sort.cuh>
 
+#include "arithmetic.h"
 #include "cuda/error.h"
 #include "lower_bound.h"
 
@@ -192,6 +193,11 @@ std::string check_device(const Device &device, const CsrView &view) {
     return "there are " + std::to_string(view.columns_count) + " columns and it stores column indices in 32 bits";
   if (view.rows > most) return "there are " + std::to_string(view.rows) + " rows and it counts rows in 32 bits";
   return {};
+}
+
+std::string check_device(const Device &device, const Problem &problem) {
+  const std::string why_not = check_fp64(problem);
+  return why_not.empty() ? check_device(device, problem.csr) : why_not;
 }
 
 DeviceArrays copy_to_device(Executor &executor, const CsrView &view, bool wide) {

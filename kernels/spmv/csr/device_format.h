@@ -36,6 +36,9 @@ inline bool needs_wide_offsets(const CsrView &view) { return view.nonzeros > std
 // What keeps a device from holding this matrix as DeviceArrays, or empty.
 std::string check_device(const Device &device, const CsrView &view);
 
+// The same of kernels that multiply in FP64 only.
+std::string check_device(const Device &device, const Problem &problem);
+
 // A copy in device memory, with 64-bit offsets if `wide`.
 DeviceArrays copy_to_device(Executor &executor, const CsrView &view, bool wide);
 

@@ -1,4 +1,5 @@
 // spmv/csr/host: one thread, any mixture of 32- and 64-bit indices.
+#include "arithmetic.h"
 #include "format.h"
 #include "host_product.h"
 
@@ -14,6 +15,7 @@ public:
   std::string check(const Device &device, const Problem &problem) const override {
     if (device.space != MemorySpace::host) return "it runs on the host and the device is " + device.name;
     if (problem.csr.space != MemorySpace::host) return "the matrix lies in device memory";
+    if (const std::string why_not = check_fp64(problem); !why_not.empty()) return why_not;
     return {};
   }
 

@@ -341,9 +341,7 @@ public:
 
   MemorySpace space() const override { return MemorySpace::cuda; }
 
-  std::string check(const Device &device, const Problem &problem) const override {
-    return csr::check_device(device, problem.csr);
-  }
+  std::string check(const Device &device, const Problem &problem) const override { return csr::check_device(device, problem); }
 
   Work predict(const Problem &problem, bool transpose, bool accumulate) const override {
     return diagonals::least_work(problem.csr, transpose, accumulate);

@@ -122,7 +122,7 @@ template <class Offset>
 __global__ void __launch_bounds__(block)
   measure_groups(const Offset *offsets, const std::int32_t *columns, const std::int32_t *sorted_nodes,
                  const std::int32_t *begin, const std::int32_t *first_node, std::int64_t long_rows, std::int64_t group_count,
-                 Sorting sorting, bool always_wide, Group *groups, std::int64_t *sizes) {
+                 Sorting sorting, bool always_wide, int width, Group *groups, std::int64_t *sizes) {
   const std::int64_t g = thread_number() / warp_lanes;
   if (g > group_count) return;
   if (g == group_count) {
@@ -165,7 +165,7 @@ __global__ void __launch_bounds__(block)
   group.rows = part ? 0 : nodes * node;
   group.row = in_order ? static_cast<std::int32_t>(row) : p;
   groups[g] = group;
-  sizes[g] = bytes_of(group) / unit;
+  sizes[g] = bytes_of(group, width) / unit;
 }
 
 // First each block for itself: many groups are alike.
@@ -204,7 +204,7 @@ __global__ void __launch_bounds__(block)
     if (lane_number() == 0) m.groups[g].at = group.at;
   }
   for_each_slot(m, g, group, lane_number(), [&](const SlotPlace &slot) {
-    *slot.value = slot.entry < 0 ? 0.0 : values[slot.entry];
+    put_value(m.arithmetic, slot.value, slot.entry < 0 ? 0.0 : values[slot.entry]);
     if (!with_columns) return;
     if (group.wide)
       *static_cast<std::int32_t *>(slot.column) = slot.entry < 0 ? no_wide_column : columns[slot.entry];
@@ -221,7 +221,7 @@ __global__ void __launch_bounds__(block) read_groups(MatrixView<Offset> m, std::
   const Group group = m.groups[g];
   for_each_slot(m, g, group, lane_number(), [&](const SlotPlace &slot) {
     if (slot.entry < 0) return;
-    values[slot.entry] = *slot.value;
+    values[slot.entry] = value_in(m.width, slot.value);
     columns[slot.entry] = column_in(group, slot.column);
   });
 }
@@ -231,7 +231,7 @@ template <class Offset> __global__ void __launch_bounds__(block) find_diagonal(M
   if (g >= m.group_count) return;
   const Group group = m.groups[g];
   for_each_slot(m, g, group, lane_number(), [&](const SlotPlace &slot) {
-    if (slot.entry >= 0 && column_in(group, slot.column) == slot.row) d[slot.row] = *slot.value;
+    if (slot.entry >= 0 && column_in(group, slot.column) == slot.row) d[slot.row] = value_in(m.width, slot.value);
   });
 }
 
@@ -242,6 +242,8 @@ template <class Offset> MatrixView<Offset> view_of(const DeviceMatrix &m, const 
           offsets,
           m.sorted_nodes.data(),
           m.long_begin.data(),
+          m.arithmetic,
+          facts_of(m.arithmetic).value_bytes,
           static_cast<std::int64_t>(m.max_steps) * step_slots};
 }
 
@@ -328,7 +330,7 @@ std::int64_t arrange(Algorithms &algorithms, Executor &executor, DeviceMatrix &m
   csr::with_offsets(m.offsets, [&](const auto *offsets) {
     measure_groups<<<grid_for((group_count + 1) * warp_lanes), block, 0, algorithms.stream()>>>(
       offsets, columns, m.sorted_nodes.data(), begin.data(), first_node.data(), m.counts.long_rows, group_count, sorting, wide,
-      m.groups.data(), at.data());
+      facts_of(m.arithmetic).value_bytes, m.groups.data(), at.data());
     TCBOUND_LAUNCHED();
   });
   const std::int64_t resident = 2048 * static_cast<std::int64_t>(executor.device().multiprocessors);
@@ -352,8 +354,8 @@ std::int64_t Counts::steps() const {
   return steps;
 }
 
-DeviceMatrix::DeviceMatrix(Executor &executor, csr::DeviceArrays &a, const Config &config)
-  : rows(a.rows), columns_count(a.columns_count), nonzeros(a.nonzeros), max_steps(config.max_steps) {
+DeviceMatrix::DeviceMatrix(Executor &executor, csr::DeviceArrays &a, const Config &config, Arithmetic of_products)
+  : arithmetic(of_products), rows(a.rows), columns_count(a.columns_count), nonzeros(a.nonzeros), max_steps(config.max_steps) {
   offsets = std::move(a);
   if (rows == 0) return;
   const Array<std::int32_t> columns = std::move(offsets.columns);

@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "arithmetic.h"
 #include "layout.h"
 #include "spmv/csr/device_format.h"
 #include "tuning.h"
@@ -26,11 +27,12 @@ public:
   DeviceMatrix() = default;
 
   // Takes the offsets of `a`, whose columns and values are not needed any more.
-  DeviceMatrix(Executor &executor, csr::DeviceArrays &a, const Config &config);
+  // Lossy arithmetic rounds the values to its type.
+  DeviceMatrix(Executor &executor, csr::DeviceArrays &a, const Config &config, Arithmetic arithmetic);
 
   void refill(Executor &executor, const double *values); // in device memory, in the order of the CSR
 
-  // The CSR it was built from, bit for bit.
+  // The CSR it was built from, bit for bit but for values that were rounded.
   csr::DeviceArrays recover(Executor &executor) const;
 
   void diagonal(Executor &executor, double *d) const;
@@ -39,6 +41,7 @@ public:
   std::int64_t product_bytes() const;
   std::int64_t stored_bytes() const;
 
+  Arithmetic          arithmetic = Arithmetic::fp64;
   std::int64_t        rows = 0, columns_count = 0, nonzeros = 0;
   int                 max_steps = 1;
   int                 node = 1;     // rows that share their columns, 1 to 4

@@ -39,17 +39,18 @@ std::int64_t issued_flops_of_columns(const DeviceMatrix &m, MmaShape mma, std::i
 
 } // namespace
 
-FragmentFormat::FragmentFormat(Executor &executor, const CsrView &view, MmaShape mma, const Config &config)
+FragmentFormat::FragmentFormat(Executor &executor, const CsrView &view, MmaShape mma, const Config &config,
+                               Arithmetic arithmetic)
   : mma_(mma), config_(config) {
   csr::DeviceArrays a = csr::bring_to_device(executor, view, csr::needs_wide_offsets(view));
-  plain_ = DeviceMatrix(executor, a, config_);
+  plain_ = DeviceMatrix(executor, a, config_, arithmetic);
 }
 
 void FragmentFormat::prepare(Executor &executor, bool transpose) {
   if (!transpose || have_transpose_) return;
   const csr::DeviceArrays a = plain_.recover(executor);
   csr::DeviceArrays       of_transpose = transposition_.transpose(executor, a);
-  transposed_ = DeviceMatrix(executor, of_transpose, config_);
+  transposed_ = DeviceMatrix(executor, of_transpose, config_, arithmetic());
   have_transpose_ = true;
 }
 
@@ -70,10 +71,11 @@ void FragmentFormat::refill(Executor &executor, const double *values, MemorySpac
 
 Work FragmentFormat::work(bool transpose, bool accumulate) const {
   if (transpose && !have_transpose_) { // not known before it is built
-    CsrView sizes;
-    sizes.rows = plain_.rows;
-    sizes.columns_count = plain_.columns_count;
-    sizes.nonzeros = plain_.nonzeros;
+    Problem sizes;
+    sizes.csr.rows = plain_.rows;
+    sizes.csr.columns_count = plain_.columns_count;
+    sizes.csr.nonzeros = plain_.nonzeros;
+    sizes.arithmetic = arithmetic();
     return predict(sizes, true, accumulate);
   }
   const DeviceMatrix &m = transpose ? transposed_ : plain_;
@@ -90,7 +92,7 @@ Work FragmentFormat::work(bool transpose, bool accumulate) const {
 // The matrix is read once for all columns; x is read, written side by side and read again.
 Work FragmentFormat::work_of_columns(bool transpose, bool accumulate, std::int64_t count) const {
   const DeviceMatrix &m = transpose ? transposed_ : plain_;
-  if (count <= 1 || (transpose && !have_transpose_) || m.node == 1)
+  if (count <= 1 || (transpose && !have_transpose_) || m.node == 1 || arithmetic() != Arithmetic::fp64)
     return Format::work_of_columns(transpose, accumulate, count);
   const std::int64_t padded = padded_columns(mma_, count), outputs = transpose ? plain_.columns_count : plain_.rows;
   Work               work;
@@ -114,13 +116,15 @@ std::int64_t FragmentFormat::stored_bytes() const {
   return plain_.stored_bytes() + transposed_.stored_bytes() + transposition_.bytes() + packed_.bytes();
 }
 
-// rho of a product, and of one with 16 columns.
+// rho of a product, and in FP64 of one with 16 columns.
 std::string FragmentFormat::redundancy() const {
   if (mma_ == MmaShape::automatic || plain_.nonzeros == 0) return {};
   const auto rho = [](const Work &w) { return static_cast<double>(w.issued_flops) / static_cast<double>(w.useful_flops); };
   char       text[120];
-  std::snprintf(text, sizeof text, "; %.1f operations issued for a useful one, %.1f with 16 columns of x",
-                rho(work(false, false)), rho(work_of_columns(false, false, 16)));
+  int        length = std::snprintf(text, sizeof text, "; %.1f operations issued for a useful one", rho(work(false, false)));
+  if (arithmetic() == Arithmetic::fp64)
+    std::snprintf(text + length, sizeof text - static_cast<std::size_t>(length), ", %.1f with 16 columns of x",
+                  rho(work_of_columns(false, false, 16)));
   return text;
 }
 
@@ -136,15 +140,21 @@ std::string FragmentFormat::describe() const {
     "%lld parts",
     static_cast<long long>(groups), nodes.c_str(), 100 * filled, static_cast<long long>(groups - c.wide_groups),
     static_cast<long long>(c.long_rows), static_cast<long long>(c.long_parts));
-  return text + redundancy();
+  const std::string lossy = arithmetic() == Arithmetic::fp64
+                              ? ""
+                              : std::string("; lossy: values and x in ") + facts_of(arithmetic()).name + ", sums in fp32";
+  return text + redundancy() + lossy;
 }
 
-Work predict(const CsrView &view, bool transpose, bool accumulate) {
+Work predict(const Problem &problem, bool transpose, bool accumulate) {
+  const CsrView     &view = problem.csr;
+  const std::int64_t half_bytes = 2 * facts_of(problem.arithmetic).value_bytes + 1; // of an entry
   const std::int64_t outputs = transpose ? view.columns_count : view.rows;
   Work               work;
   work.useful_flops = 2 * view.nonzeros;
   work.issued_flops = work.useful_flops;
-  work.bytes = 17 * view.nonzeros / 2 + (outputs + step_slots - 1) / step_slots * static_cast<std::int64_t>(sizeof(Group)) +
+  work.bytes = half_bytes * view.nonzeros / 2 +
+               (outputs + step_slots - 1) / step_slots * static_cast<std::int64_t>(sizeof(Group)) +
                8 * (view.rows + view.columns_count) + (accumulate ? 8 * outputs : 0);
   work.compulsory_bytes = work.bytes;
   return work;
@@ -161,10 +171,11 @@ const std::vector<Variant> &variants() {
   return all;
 }
 
-std::unique_ptr<Format> build(Executor &executor, const CsrView &view, MmaShape mma, const Config &config) {
+std::unique_ptr<Format> build(Executor &executor, const CsrView &view, MmaShape mma, const Config &config,
+                              Arithmetic arithmetic) {
   if (config.max_steps < 1 || config.max_steps > max_step_count || config.window < 1 || config.rounds < 1)
     throw Error(ErrorCode::invalid, "spmv/fragments: a tuning choice is out of range");
-  return std::make_unique<FragmentFormat>(executor, view, mma, config);
+  return std::make_unique<FragmentFormat>(executor, view, mma, config, arithmetic);
 }
 
 } // namespace tcbound::fragments

@@ -7,7 +7,7 @@ namespace tcbound::fragments {
 // The format of both kernels. The transpose is stored in the same way, built when first needed.
 class FragmentFormat final : public Format {
 public:
-  FragmentFormat(Executor &executor, const CsrView &view, MmaShape mma, const Config &config);
+  FragmentFormat(Executor &executor, const CsrView &view, MmaShape mma, const Config &config, Arithmetic arithmetic);
 
   const char  *name() const override { return "fragments"; }
   void         prepare(Executor &executor, bool transpose) override;
@@ -17,6 +17,7 @@ public:
   Work         work_of_columns(bool transpose, bool accumulate, std::int64_t count) const override;
   double       usual_share() const override { return 0.88; }
   std::string  mma() const override { return mma_ == MmaShape::automatic ? std::string() : facts_of(mma_).name; }
+  Arithmetic   arithmetic() const override { return plain_.arithmetic; }
   std::int64_t stored_bytes() const override;
   std::string  describe() const override;
 
@@ -27,8 +28,10 @@ public:
   int      rounds() const { return config_.rounds; }
   MmaShape shape() const { return mma_; }
 
-  // Whether there are kernels for several columns at once: where rows come in nodes.
-  bool has_nodes(Executor &executor, bool transpose) { return matrix(executor, transpose).node > 1; }
+  // Whether there are kernels for several columns at once: in FP64 where rows come in nodes.
+  bool takes_columns(Executor &executor, bool transpose) {
+    return arithmetic() == Arithmetic::fp64 && matrix(executor, transpose).node > 1;
+  }
   // The columns of x side by side, as columns.h wants them; in stream order, until the next call.
   const double *pack(Executor &executor, const Product &product, const Columns &by);
   std::int64_t  inputs(bool transpose) const { return transpose ? plain_.rows : plain_.columns_count; }
@@ -45,6 +48,6 @@ private:
 };
 
 // What both kernels promise: no more than the matrix's sizes tell, the columns at their narrowest.
-Work predict(const CsrView &view, bool transpose, bool accumulate);
+Work predict(const Problem &problem, bool transpose, bool accumulate);
 
 } // namespace tcbound::fragments

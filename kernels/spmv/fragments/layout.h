@@ -31,7 +31,8 @@
 // both are in the same group, the first at an even place; products with several columns then load x once for both.
 //
 // In memory: for each step, slots 0 and 1 of every lane side by side, then slots 2 and 3 (16-byte loads); behind the values the
-// columns of each lane's 4 slots side by side, as 16-bit distances from the group's least column where its columns span less than
+// columns of each lane's 4 slots side by side (values of 4 and 2 bytes, of lossy products: all 4 slots of a lane side by side, but
+// with nodes of 3 as before; columns at a multiple of 16 bytes), as 16-bit distances from the group's least column where its columns span less than
 // 65535, else as they are. A slot without an entry has the value 0 and no column: x is not read for it, and what is infinite or
 // NaN in x does not come near it.
 
@@ -120,12 +121,16 @@ constexpr int stored_lanes(const Group &g, int node) {
 }
 
 constexpr int column_bytes(bool wide) { return wide ? 4 : 2; }
-constexpr int value_bytes_of(const Group &g, int node) { return stored_lanes(g, node) * values_of_lane(node) * 8; }
+// `width`: bytes of a value.
+constexpr int value_bytes_of(const Group &g, int node, int width) {
+  const int bytes = stored_lanes(g, node) * values_of_lane(node) * width;
+  return width == 8 ? bytes : (bytes + 15) / 16 * 16;
+}
 
 // Bytes of a group's data, a multiple of the unit.
-constexpr std::int64_t bytes_of(const Group &g) {
+constexpr std::int64_t bytes_of(const Group &g, int width) {
   const int node = node_of(g), column_bytes_of = stored_lanes(g, node) * columns_of_lane(node) * column_bytes(g.wide);
-  return (value_bytes_of(g, node) + column_bytes_of + unit - 1) / unit * unit;
+  return (value_bytes_of(g, node, width) + column_bytes_of + unit - 1) / unit * unit;
 }
 
 // Where a lane finds its slots in a step.
@@ -140,10 +145,12 @@ constexpr Place place_of(const Group &g, int node, bool last_step, int lane) {
   return {last_step_lanes(g, node), (lane >> log2) * lanes + in_row, in_row < lanes};
 }
 
-// Where a step keeps the value of a slot of the lane at that place: pairs of slots, then what is left of them.
-constexpr int value_index(int slice, int node, const Place &place) {
+// Where a step keeps the value of a slot of the lane at that place: pairs of slots, then what is left of them; or all of the lane.
+constexpr bool lanes_side_by_side(int node, int width) { return width < 8 && node != 3; }
+constexpr int  value_index(int slice, int node, int width, const Place &place) {
+   if (lanes_side_by_side(node, width)) return slices * place.index + slice;
   const bool single = node == 3 && slice == 2;
-  return slice / 2 * 2 * place.lanes + (single ? place.index : 2 * place.index + slice % 2);
+   return slice / 2 * 2 * place.lanes + (single ? place.index : 2 * place.index + slice % 2);
 }
 
 // The row, counted from the group's first, and the entry of it that slot `slice` of a lane holds in step 0; in step t the entry

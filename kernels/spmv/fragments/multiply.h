@@ -6,11 +6,12 @@
 // matrix is read once, past the L1 and first to leave the L2, so that x stays there.
 //
 // Math has
+//   Numbers                          one of numbers.h; v and x below are Reals of it, x not yet brought to what the values are
 //   depth(node)                      steps whose loads are on their way together, 2 or 4
 //   min_blocks(node)                 that a multiprocessor must be able to hold: what registers are left for a thread
 //   Sums<node>                       what the lane keeps of the sums of its slices
 //   add<node, steps>(sums, v, x)     the products of so many steps
-//   collect<node>(sums, lane)        in lane 4 i + j, the sum of fragment row i of slice j
+//   collect<node>(sums, lane)        in lane 4 i + j, the sum of fragment row i of slice j; from there on sums are FP64
 //   packed<lanes>(values, x, lane)   of one step, in the first lane of `lanes` lanes that share a row: the row's sum in each slice
 
 #include <algorithm>
@@ -22,6 +23,7 @@
 #include "cuda/error.h"
 #include "device_matrix.h"
 #include "kernel.h"
+#include "numbers.h"
 
 namespace tcbound::fragments {
 namespace {
@@ -122,28 +124,56 @@ template <class T> __device__ const T *settled(const T *pointer) {
   return pointer;
 }
 
-// Where a lane reads a group.
-template <class Columns, int node> struct Source {
-  using Stored = typename Columns::Stored;
-  static constexpr int step_pairs = warp_lanes * values_of_lane(node) / 2; // of values
-  static constexpr int share = slices / columns_of_lane(node);             // slots with the same column
+// What is read of the values of a lane at once, `count` of so many bytes, and their k-th.
+template <int bytes, int count> struct Values {
+  using Stored =
+    std::conditional_t<bytes * count == 16, uint4,
+                       std::conditional_t<bytes * count == 8, uint2, std::conditional_t<bytes * count == 4, uint1, ushort1>>>;
+  Stored stored{};
 
-  Stream         stream;
-  const double2 *values;  // of the lane in step 0, the first pair
-  const Stored  *columns; // the same
-  const double  *x;
-  Place          last;
-  int            lane;
+  __device__ float operator[](int k) const {
+    if (bytes == 4) return __uint_as_float(word(stored, k));
+    const unsigned pair = word(stored, k / 2);
+    return __uint_as_float(k % 2 == 0 ? pair << 16 : pair & 0xffff0000U);
+  }
+};
+template <int count> struct Values<8, count> {
+  using Stored = std::conditional_t<count == 2, double2, double>;
+  Stored stored{};
+
+  __device__ double operator[](int k) const {
+    double all[count];
+    memcpy(all, &stored, sizeof stored);
+    return all[k];
+  }
+};
+
+// Where a lane reads a group.
+template <class Columns, class Numbers, int node> struct Source {
+  using Stored = typename Columns::Stored;
+  using Real = typename Numbers::Real;
+  static constexpr int at_once = lanes_side_by_side(node, Numbers::bytes) ? slices : 2; // values
+  static constexpr int rest = values_of_lane(node) - at_once;                           // of a lane
+  using First = Values<Numbers::bytes, at_once>;
+  static constexpr int step_firsts = warp_lanes * values_of_lane(node) / at_once;
+  static constexpr int share = slices / columns_of_lane(node); // slots with the same column
+
+  Stream                        stream;
+  const typename First::Stored *values;  // of the lane in step 0, the first that are read at once
+  const Stored                 *columns; // the same
+  const double                 *x;
+  Place                         last;
+  int                           lane;
 
   __device__ Source(const Arguments &a, const Group &group, int lane_) : last(place_of(group, node, true, lane_)), lane(lane_) {
     const std::uint8_t *data = a.data + unit * static_cast<std::int64_t>(group.at);
-    values = settled(reinterpret_cast<const double2 *>(data) + lane);
-    columns = settled(reinterpret_cast<const Stored *>(data + value_bytes_of(group, node)) + lane);
+    values = settled(reinterpret_cast<const typename First::Stored *>(data) + lane);
+    columns = settled(reinterpret_cast<const Stored *>(data + value_bytes_of(group, node, Numbers::bytes)) + lane);
     x = settled(a.x + group.base);
   }
 
   // Steps t ... t + steps - 1: values and x. `ends`: the last of them is the group's last.
-  template <int steps, bool ends> __device__ void load(int t, double (&v)[steps][slices], double (&w)[steps][slices]) const {
+  template <int steps, bool ends> __device__ void load(int t, Real (&v)[steps][slices], Real (&w)[steps][slices]) const {
     Stored stored[steps];
 #pragma unroll
     for (int u = 0; u < steps; ++u) {
@@ -154,27 +184,29 @@ template <class Columns, int node> struct Source {
 #pragma unroll
     for (int u = 0; u < steps; ++u) {
       const bool at_end = ends && u == steps - 1;
-      double2    first = {0.0, 0.0}, second = {0.0, 0.0};
+      using Rest = Values<Numbers::bytes, rest == 1 ? 1 : 2>;
+      First first;
+      Rest  second;
       if (!at_end || last.kept) {
-        const double2 *from = values + ((t + u) * step_pairs + (at_end ? last.index - lane : 0));
-        const int      lanes = at_end ? last.lanes : warp_lanes;
-        first = stream.load(from);
-        if (node == 3)
-          second.x = stream.load(reinterpret_cast<const double *>(from) + (2 * lanes - (at_end ? last.index : lane)));
-        else
-          second = stream.load(from + lanes);
+        const auto *from = values + ((t + u) * step_firsts + (at_end ? last.index - lane : 0));
+        const int   lanes = at_end ? last.lanes : warp_lanes;
+        first.stored = stream.load(from);
+        if constexpr (rest == 1)
+          second.stored =
+            stream.load(reinterpret_cast<const typename Rest::Stored *>(from) + (2 * lanes - (at_end ? last.index : lane)));
+        else if constexpr (rest == 2)
+          second.stored = stream.load(from + lanes);
       }
-      v[u][0] = first.x;
-      v[u][1] = first.y;
-      v[u][2] = second.x;
-      v[u][3] = second.y;
+#pragma unroll
+      for (int j = 0; j < slices; ++j)
+        v[u][j] = j < at_once ? first[j % at_once] : (j - at_once < rest ? second[j % 2] : Real(0));
     }
     __syncwarp(); // keeps the compiler from putting the loads above behind those below, which wait for columns
 #pragma unroll
     for (int u = 0; u < steps; ++u)
 #pragma unroll
       for (int k = 0; k < slices / share; ++k) {
-        w[u][k * share] = Columns::gather(x, stored[u], k);
+        w[u][k * share] = static_cast<Real>(Columns::gather(x, stored[u], k));
 #pragma unroll
         for (int j = 1; j < share; ++j) w[u][k * share + j] = w[u][k * share];
       }
@@ -183,7 +215,7 @@ template <class Columns, int node> struct Source {
 
 template <class Math, int node, int steps, bool ends, class Source>
 __device__ void add_steps(const Source &source, int t, typename Math::template Sums<node> &sums) {
-  double v[steps][slices], w[steps][slices];
+  typename Math::Numbers::Real v[steps][slices], w[steps][slices];
   source.template load<steps, ends>(t, v, w);
   Math::template add<node, steps>(sums, v, w);
 }
@@ -217,7 +249,8 @@ __device__ void store(const Arguments &a, std::int32_t at, double sum) {
 // Rows of one or two entries.
 template <class Math, int lanes, class Source>
 __device__ void multiply_packed(const Arguments &a, const Group &group, const Source &source) {
-  double v[1][slices] = {}, w[1][slices] = {}, sums[slices] = {};
+  typename Math::Numbers::Real v[1][slices] = {}, w[1][slices] = {};
+  double                       sums[slices] = {};
   if (group.steps > 0) {
     source.template load<1, true>(0, v, w);
     Math::template packed<lanes>(v[0], w[0], source.lane, sums);
@@ -252,7 +285,7 @@ __device__ void store_part(const Arguments &a, const Group &group, std::int32_t 
 
 template <class Math, int node, class Columns>
 __device__ void multiply_group(const Arguments &a, const Group &group, std::int32_t g, int lane) {
-  const Source<Columns, node> source(a, group, lane);
+  const Source<Columns, typename Math::Numbers, node> source(a, group, lane);
   if constexpr (node == 1) {
     if (group.row_class == 0) return multiply_packed<Math, 1>(a, group, source);
     if (group.row_class == 1) return multiply_packed<Math, 2>(a, group, source);

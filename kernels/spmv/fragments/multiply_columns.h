@@ -41,7 +41,7 @@ template <int node> struct NodeSource {
   __device__ NodeSource(const Arguments &a, const Group &group_, bool again) : stream(again), group(group_) {
     const std::uint8_t *data = a.data + unit * static_cast<std::int64_t>(group.at);
     values = reinterpret_cast<const double *>(data);
-    columns = data + value_bytes_of(group, node);
+    columns = data + value_bytes_of(group, node, sizeof(double));
   }
 
   template <bool ends> __device__ bool has(int t) const { return !ends || t < static_cast<int>(group.steps); }
@@ -70,7 +70,7 @@ template <int node> struct NodeSource {
   template <bool ends> __device__ double value(const double *from, int t, int lane, int slice) const {
     const Place p = place<ends>(t, lane);
     if (!has<ends>(t) || !p.kept) return 0.0;
-    return stream.load(from + value_index(slice, node, p));
+    return stream.load(from + value_index(slice, node, sizeof(double), p));
   }
 
   // Those of the rows of a node, in to[0 ... node - 1].
@@ -80,7 +80,7 @@ template <int node> struct NodeSource {
     const bool  in = has<ends>(t) && p.kept;
 #pragma unroll
     for (int q = 0; q < node; q += 2) {
-      const double *from = values_of_step + value_index(node == 2 ? 2 * half : q, node, p);
+      const double *from = values_of_step + value_index(node == 2 ? 2 * half : q, node, sizeof(double), p);
       if (q + 1 == node) {
         to[q] = in ? stream.load(from) : 0.0;
       } else {
@@ -98,7 +98,7 @@ __device__ void fetch_ahead(const ColumnArguments &a, const Group &group, int la
   if (lane != 0 || group.steps == 0) return;
   const std::uint8_t *data = a.data + unit * static_cast<std::int64_t>(group.at);
   asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(__cvta_generic_to_global(data)),
-               "r"(static_cast<unsigned>(bytes_of(group))));
+               "r"(static_cast<unsigned>(bytes_of(group, sizeof(double)))));
 #endif
 }
 

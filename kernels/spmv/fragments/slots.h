@@ -3,6 +3,7 @@
 // Every slot of a group and the entry of the CSR that it holds, for building and reading a matrix. For .cu files only.
 
 #include "layout.h"
+#include "numbers.h"
 
 namespace tcbound::fragments {
 
@@ -13,15 +14,33 @@ template <class Offset> struct MatrixView {
   const Offset       *offsets;
   const std::int32_t *sorted_nodes;
   const std::int32_t *long_begin;
+  Arithmetic          arithmetic;
+  int                 width;   // bytes of a value
   std::int64_t        longest; // entries of a row that is not long, and of a part of one that is
 };
 
 struct SlotPlace {
-  double      *value;
+  void        *value;
   void        *column;
   std::int64_t entry; // its place in the CSR, or -1: none
   std::int32_t row;
 };
+
+__device__ inline double value_in(int width, const void *value) {
+  if (width == 8) return *static_cast<const double *>(value);
+  if (width == 4) return *static_cast<const float *>(value);
+  return __uint_as_float(static_cast<unsigned>(*static_cast<const std::uint16_t *>(value)) << 16);
+}
+
+// Rounded to the nearest number that is stored, ties to even.
+__device__ inline void put_value(Arithmetic arithmetic, void *to, double value) {
+  if (arithmetic == Arithmetic::fp64)
+    *static_cast<double *>(to) = value;
+  else if (arithmetic == Arithmetic::tf32)
+    *static_cast<float *>(to) = rounded<Tf32::digits>(value);
+  else
+    *static_cast<std::uint16_t *>(to) = static_cast<std::uint16_t>(__float_as_uint(rounded<Bf16::digits>(value)) >> 16);
+}
 
 __device__ inline std::int32_t column_in(const Group &group, const void *column) {
   return group.wide ? *static_cast<const std::int32_t *>(column)
@@ -38,8 +57,7 @@ template <class Offset, class F>
 __device__ void for_each_slot(const MatrixView<Offset> &m, std::int64_t g, const Group &group, int lane, F &&f) {
   const int          node = node_of(group), share = slices / columns_of_lane(node);
   std::uint8_t      *data = m.data + unit * static_cast<std::int64_t>(group.at);
-  auto              *values = reinterpret_cast<double *>(data);
-  std::uint8_t      *columns = data + value_bytes_of(group, node);
+  std::uint8_t      *columns = data + value_bytes_of(group, node, m.width);
   const int          width = column_bytes(group.wide);
   const bool         part = group.rows == 0;
   const int          rows = part ? 1 : static_cast<int>(group.rows);
@@ -54,7 +72,7 @@ __device__ void for_each_slot(const MatrixView<Offset> &m, std::int64_t g, const
       const Place        place = place_of(group, node, t + 1 == static_cast<int>(group.steps), lane);
       const std::int64_t entry = begin + slot.entry + (static_cast<std::int64_t>(t) << group.row_class);
       if (!place.kept) continue;
-      double       *value = values + t * warp_lanes * values_of_lane(node) + value_index(slice, node, place);
+      std::uint8_t *value = data + m.width * (t * warp_lanes * values_of_lane(node) + value_index(slice, node, m.width, place));
       std::uint8_t *column = columns + width * ((t * warp_lanes + place.index) * columns_of_lane(node) + slice / share);
       f(SlotPlace{value, column, entry < stop ? entry : -1, row});
     }

@@ -29,6 +29,7 @@ struct Variant {
 const std::vector<Variant> &variants();
 
 // Which instruction the products take; `automatic` is for kernels without one.
-std::unique_ptr<Format> build(Executor &executor, const CsrView &view, MmaShape mma, const Config &config);
+std::unique_ptr<Format> build(Executor &executor, const CsrView &view, MmaShape mma, const Config &config,
+                              Arithmetic arithmetic = Arithmetic::fp64);
 
 } // namespace tcbound::fragments

@@ -1,6 +1,7 @@
 // spmv/sell/host: one thread, in vectors across the rows of a slice.
 #include <limits>
 
+#include "arithmetic.h"
 #include "host_format.h"
 #include "host_product.h"
 
@@ -17,6 +18,7 @@ public:
     const std::int64_t most = std::numeric_limits<std::int32_t>::max();
     if (device.space != MemorySpace::host) return "it runs on the host and the device is " + device.name;
     if (problem.csr.space != MemorySpace::host) return "the matrix lies in device memory";
+    if (const std::string why_not = check_fp64(problem); !why_not.empty()) return why_not;
     if (problem.csr.rows > most) return "there are " + std::to_string(problem.csr.rows) + " rows and it counts rows in 32 bits";
     if (problem.csr.columns_count > most)
       return "there are " + std::to_string(problem.csr.columns_count) + " columns and it stores column indices in 32 bits";

@@ -127,7 +127,7 @@ public:
 
   std::string check(const Device &device, const Problem &problem) const override {
     const CsrView    &csr = problem.csr;
-    const std::string why_not = csr::check_device(device, csr);
+    const std::string why_not = csr::check_device(device, problem);
     if (!why_not.empty()) return why_not;
     const std::int64_t rows = static_cast<std::int64_t>(tiles::most_tiles) * tiles::width, entries = 1 << 30;
     const int          bytes = std::max(tiles::sum_bytes, tiles::add_bytes);
