@@ -1,8 +1,8 @@
 #pragma once
 
-// MMA instructions (PTX ISA, mma.sync: m8n8k4 ... m16n8k16 with .f64; m16n8k4 with .tf32, m16n8k8 with .bf16) on two slices: in each lane the values a[step][slice] at row
-// lane / 4 and column lane % 4 of a fragment, and the elements b[step][slice] of x that belong to them. What is wanted of their
-// product is the diagonal, which lies in lane 4 i + i / 2 for row i, in one of two registers.
+// MMA instructions (PTX ISA, mma.sync: m8n8k4 ... m16n8k16 with .f64; m16n8k4 with .tf32, m16n8k8 with .bf16) on two slices: in each
+// lane the values a[step][slice] at row lane / 4 and column lane % 4 of a fragment, and the elements b[step][slice] of x that belong to
+// them. What is wanted of their product is the diagonal, which lies in lane 4 i + i / 2 for row i, in one of two registers.
 //
 // m8n8k4 takes one step of one slice: 8 of its 64 results are wanted. The others have 16 rows for the same 8 columns: both slices
 // lie in A, the first in its upper half, and one instruction for each slice's x makes 8 wanted results of 128. Slices that share
