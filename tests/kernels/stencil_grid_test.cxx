@@ -21,6 +21,7 @@ using grid::Stencil;
 enum class Values {
   constant,
   dirichlet,
+  framed,
   faces,
   scattered,
   variable,
@@ -38,6 +39,8 @@ const char *name_of(Values values) {
     return "constant";
   case Values::dirichlet:
     return "constant with rows of the identity at the faces";
+  case Values::framed:
+    return "constant with rows of the identity as far from the faces as the stencil reaches";
   case Values::faces:
     return "constant with other rows at the faces";
   case Values::scattered:
@@ -116,6 +119,7 @@ std::vector<std::vector<double>> values_of(const Case &c, const std::vector<Slot
   std::mt19937_64                  random(41);
   std::uniform_real_distribution<> uniform(-1.0, 1.0);
   Stencil                          shape;
+  const int                        deep = c.values == Values::framed ? c.width : 1;
   shape.extents = e;
   std::vector<std::vector<double>> arrays(slots.size(), std::vector<double>(static_cast<std::size_t>(e.rows())));
   for (std::size_t s = 0; s < slots.size(); ++s) {
@@ -124,9 +128,9 @@ std::vector<std::vector<double>> values_of(const Case &c, const std::vector<Slot
     const bool varies = c.values == Values::variable || (c.values == Values::mixed && s % 2 == 0);
     for (std::int64_t cell = 0; cell < e.cells(); ++cell) {
       const std::int64_t i = cell % e.n[0], j = cell / e.n[0] % e.n[1], k = cell / e.n[0] / e.n[1];
-      const bool         face = (e.n[0] > 1 && (i == 0 || i == e.n[0] - 1)) || (e.n[1] > 1 && (j == 0 || j == e.n[1] - 1)) ||
-                        (e.n[2] > 1 && (k == 0 || k == e.n[2] - 1));
-      const bool other = (c.values == Values::faces && face) || (c.values == Values::scattered && cell % 37 == 5);
+      const auto         near_end = [&](std::int64_t at, int d) { return e.n[d] > 1 && (at < deep || at >= e.n[d] - deep); };
+      const bool         face = near_end(i, 0) || near_end(j, 1) || near_end(k, 2);
+      const bool         other = (c.values == Values::faces && face) || (c.values == Values::scattered && cell % 37 == 5);
       for (int component = 0; component < e.dof; ++component) {
         double &to = arrays[s][static_cast<std::size_t>(cell * e.dof + component)];
         to = varies ? uniform(random) : constants[static_cast<std::size_t>(component)];
@@ -136,12 +140,13 @@ std::vector<std::vector<double>> values_of(const Case &c, const std::vector<Slot
         if (c.values == Values::nearly && s == 0 && i == e.n[0] / 2 && j == e.n[1] / 2 && k == e.n[2] / 2)
           to = std::nextafter(to, 7.0);
         if (other) to = s % 2 ? 0.0 : 3.0 + component + static_cast<double>(cell % 3);
-        if ((c.values == Values::dirichlet || c.values == Values::replaced) && face) {
+        if ((c.values == Values::dirichlet || c.values == Values::framed || c.values == Values::replaced) && face) {
           const bool here =
             !slots[s].offset[0] && !slots[s].offset[1] && !slots[s].offset[2] && slots[s].component == component;
           to = here ? 2.5 : 0.0;
         }
-        if (!shape.exists(slots[s], i, j, k)) to = c.values == Values::dirichlet ? 0.0 : nan_value;
+        if (!shape.exists(slots[s], i, j, k))
+          to = c.values == Values::dirichlet || c.values == Values::framed ? 0.0 : nan_value;
       }
     }
   }
@@ -283,12 +288,15 @@ TEST_P(StencilGrid, OneCellAway) {
 TEST_P(StencilGrid, FurtherAway) {
   for (const int width : {2, 3})
     for (const bool box : {false, true})
-      for (const Values values : {Values::constant, Values::dirichlet, Values::faces, Values::scattered, Values::variable}) {
+      for (const Values values :
+           {Values::constant, Values::dirichlet, Values::framed, Values::faces, Values::scattered, Values::variable}) {
         expect_case({{{3, 3, 3}}, width, box, values});
         expect_case({{{300, 20, 1}}, width, box, values});
         expect_case({{{255, 5, 1}}, width, box, values});
         expect_case({{{500, 1, 1}}, width, box, values});
         expect_case({{{34, 35, 7}}, width, box, values});
+        expect_case({{{67, 20, 8}}, width, box, values});
+        expect_case({{{70, 23, 13}}, width, box, values});
       }
 }
 

@@ -51,16 +51,17 @@ Cells by_definition(const Problem &p, Cells cells, int steps) {
   return cells;
 }
 
-// Runs on poisoned memory that is aligned to 8 bytes only.
-Cells advance(Executor &executor, Sweep &sweep, const Problem &p, const Cells &cells, int steps) {
+// Runs on poisoned memory, which begins so many cells after a multiple of 256 bytes: by default it is aligned to 8 bytes only.
+Cells advance(Executor &executor, Sweep &sweep, const Problem &p, const Cells &cells, int steps, int in_begin = 1,
+              int out_begin = 3) {
   const std::int64_t size = p.grid.size();
   const std::size_t  bytes = static_cast<std::size_t>(size) * sizeof(double);
-  Array<double>      in(executor, size + 1), out(executor, size + 3);
+  Array<double>      in(executor, size + in_begin), out(executor, size + out_begin);
   Cells              result(static_cast<std::size_t>(size), std::nan(""));
-  executor.copy(in.data() + 1, executor.space(), cells.data(), MemorySpace::host, bytes);
-  executor.copy(out.data() + 3, executor.space(), result.data(), MemorySpace::host, bytes);
-  sweep.run(executor, in.data() + 1, out.data() + 3, steps);
-  executor.copy(result.data(), MemorySpace::host, out.data() + 3, executor.space(), bytes);
+  executor.copy(in.data() + in_begin, executor.space(), cells.data(), MemorySpace::host, bytes);
+  executor.copy(out.data() + out_begin, executor.space(), result.data(), MemorySpace::host, bytes);
+  sweep.run(executor, in.data() + in_begin, out.data() + out_begin, steps);
+  executor.copy(result.data(), MemorySpace::host, out.data() + out_begin, executor.space(), bytes);
   return result;
 }
 
@@ -289,6 +290,25 @@ TEST_F(GpuStencilIterated, passes_of_aligned_lines_agree_with_the_plain_kernel) 
           const Cells expected = advance(*device_, *sweeper("plain").build(*device_, p, {1}), p, cells, depth);
           expect_result(p, *sweep, found, expected, depth);
         }
+      }
+}
+
+// Single steps of solid grids with a ring: lines of all remainders around what a warp has of them, in bands that end in the middle of a
+// block and of a march, in memory at multiples of 16 bytes and not; grids of which little or nothing changes.
+TEST_F(GpuStencilIterated, framed_steps_agree_with_the_definition) {
+  const std::array<std::int64_t, 3> inner[] = {
+    {1, 1, 1},   {1, 1, 4},   {3, 2, 3},     {2, 9, 5},   {58, 8, 8},   {59, 7, 6},   {60, 16, 9},  {61, 17, 10}, {62, 25, 7},
+    {63, 15, 5}, {64, 33, 4}, {118, 12, 16}, {119, 9, 6}, {121, 31, 5}, {130, 34, 9}, {254, 10, 6}, {518, 9, 5},  {1, 40, 12}};
+  for (const Shape &shape : stencil::shapes())
+    if (shape.dimensions == 3)
+      for (const auto &n : inner) {
+        const int     ring = shape.radius;
+        const Problem p = random_problem(shape, {n[0] + 2 * ring, n[1] + 2 * ring, n[2] + 2 * ring}, ring, 23);
+        const Cells   cells = random_cells(p.grid.size(), 24), expected = by_definition(p, cells, 1);
+        SCOPED_TRACE(name_of(p));
+        for (const auto &[in_begin, out_begin] : {std::pair{0, 0}, {2, 0}, {1, 0}, {0, 1}})
+          expect_same_bits(
+            p, advance(*device_, *sweeper("cuda_core").build(*device_, p, {1}), p, cells, 1, in_begin, out_begin), expected);
       }
 }
 

@@ -7,7 +7,7 @@
 #include "../march_length.h"
 #include "cuda/error.h"
 #include "direct.h"
-#include "march.h"
+#include "framed_march.h"
 
 namespace tcbound::grid {
 namespace {
@@ -91,6 +91,98 @@ private:
   int                  planes_, multiprocessors_, resident_ = 1;
 };
 
+template <class M, bool pairs>
+__global__ void __launch_bounds__(M::threads, M::blocks)
+  framed_kernel(const __grid_constant__ DeviceGrid grid, const __grid_constant__ MarchCoefficients<M> a,
+                const __grid_constant__ DeviceProduct p, const __grid_constant__ DeviceExceptions exceptions,
+                const __grid_constant__ FramedPlan plan) {
+  extern __shared__ double2 shared[];
+  if constexpr (M::marches)
+    march_framed<M, pairs>(grid, a, p, exceptions, plan, reinterpret_cast<double *>(shared));
+  else
+    compute_framed<M>(grid, a, p, exceptions, plan);
+}
+
+// Products of whole grids whose frame has rows of the diagonal; all else is left to another kernel.
+template <class M> class FramedMarcher final : public Marcher {
+public:
+  FramedMarcher(const std::vector<MarchPoint> &points, std::unique_ptr<Marcher> unframed) : unframed_(std::move(unframed)) {
+    for (const auto kernel : {framed_kernel<M, !M::marches>, framed_kernel<M, true>}) {
+      TCBOUND_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, M::shared_bytes));
+      TCBOUND_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
+                                        M::marches ? cudaSharedmemCarveoutMaxShared : cudaSharedmemCarveoutMaxL1));
+    }
+    for (const MarchPoint &point : points)
+      coefficients_.values[M::at(point.offset[0], point.offset[1], point.offset[2])] = point.value;
+  }
+
+  void launch(void *stream, DeviceGrid grid, const DeviceProduct &p, DeviceExceptions exceptions, DeviceBox area) override {
+    const DeviceBox &core = exceptions.core;
+    bool             framed = exceptions.diagonal_outside && core.end[2] - core.begin[2] >= 4;
+    for (int d = 0; d < 3; ++d)
+      framed = framed && area.begin[d] == 0 && area.end[d] == grid.n[d] && core.begin[d] >= M::reach &&
+               core.end[d] <= grid.n[d] - M::reach && core.begin[d] < core.end[d];
+    const bool pairs = grid.n[0] % 2 == 0 && aligned(p.x) && aligned(p.z);
+    if (!framed || (!pairs && !M::marches))
+      unframed_->launch(stream, grid, p, exceptions, area);
+    else if (pairs)
+      launch_framed<true>(stream, grid, p, exceptions);
+    else
+      launch_framed<!M::marches>(stream, grid, p, exceptions);
+  }
+
+  double redundancy(const std::int64_t (&n)[3]) const override { return unframed_->redundancy(n); }
+
+private:
+  template <bool pairs>
+  void launch_framed(void *stream, const DeviceGrid &grid, const DeviceProduct &p, const DeviceExceptions &exceptions) const {
+    const DeviceBox   &core = exceptions.core;
+    const std::int64_t bands = divide_up(core.end[1] - core.begin[1], M::down);
+    FramedPlan         plan{};
+    plan.columns = Divisor(static_cast<unsigned>(M::columns_of_band(grid.n[0], pairs)));
+    plan.tiles = Divisor(static_cast<unsigned>(divide_up(bands * plan.columns.by, M::columns)));
+    plan.chunks = static_cast<int>(divide_up(core.end[2] - core.begin[2], M::planes));
+    const unsigned blocks =
+      plan.tiles.by * static_cast<unsigned>(plan.chunks) + static_cast<unsigned>(frame_blocks(grid, core));
+    framed_kernel<M, pairs>
+      <<<blocks, M::threads, M::shared_bytes, static_cast<cudaStream_t>(stream)>>>(grid, coefficients_, p, exceptions, plan);
+    TCBOUND_LAUNCHED();
+  }
+
+  std::unique_ptr<Marcher> unframed_;
+  MarchCoefficients<M>     coefficients_{};
+};
+
+// The smallest of the shapes of radius 1 that has all points.
+stencil::Kind kind_of(const std::vector<MarchPoint> &points) {
+  using stencil::Kind;
+  for (const Kind kind : {Kind::star, Kind::plane_and_corners, Kind::faces_and_edges})
+    if (std::all_of(points.begin(), points.end(), [&](const MarchPoint &point) {
+          return stencil::has_point(kind, point.offset[2], point.offset[1], point.offset[0]);
+        }))
+      return kind;
+  return Kind::box;
+}
+
+// In three dimensions, stencils of reach 1 and stars of reach 2.
+std::unique_ptr<Marcher> make_framed(const std::vector<MarchPoint> &points, int reach, std::unique_ptr<Marcher> unframed) {
+  using stencil::Kind;
+  const auto make = [&](auto framed) -> std::unique_ptr<Marcher> {
+    return std::make_unique<FramedMarcher<decltype(framed)>>(points, std::move(unframed));
+  };
+  if (reach == 2) return make(FramedMarch<Kind::star, 2, 1, 4, 4, 3, 4, 8>());
+  switch (kind_of(points)) {
+  case Kind::star:
+    return make(Framed<Kind::star, 4, 8, 2>());
+  case Kind::plane_and_corners:
+    return make(FramedMarch<Kind::plane_and_corners, 1, 2, 4, 4, 2, 3, 8>());
+  case Kind::faces_and_edges:
+    return make(FramedMarch<Kind::faces_and_edges, 1, 2, 4, 4, 2, 3, 8>());
+  default:
+    return make(FramedMarch<Kind::box, 1, 2, 4, 4, 2, 3, 8>());
+  }
+}
+
 } // namespace
 
 std::unique_ptr<Marcher> make_marcher(Executor &executor, const std::int64_t (&n)[3], const std::vector<MarchPoint> &points,
@@ -113,14 +205,17 @@ std::unique_ptr<Marcher> make_marcher(Executor &executor, const std::int64_t (&n
   const auto make = [&](auto march) -> std::unique_ptr<Marcher> {
     return std::make_unique<MarcherOf<decltype(march)>>(executor, points, choices.planes);
   };
-  if (dimensions == 3 && reach == 1 && !box) return make(Direct<3, false, 1, 3, 1, 4, 6>());
+  const auto frame = [&](std::unique_ptr<Marcher> unframed) {
+    return choices.columns > 0 || choices.planes > 0 ? std::move(unframed) : make_framed(points, reach, std::move(unframed));
+  };
   if (dimensions == 3 && reach == 1) {
     const int columns = choices.columns > 0 ? choices.columns : wasted(64) > wasted(32) ? 32 : 64;
-    if (columns == 64) return make(March<true, 1, MarchTile<64, 2, 4, 128, 4, 3>>());
-    return make(March<true, 1, MarchTile<32, 2, 4, 128, 4, 4>>());
+    if (!box) return frame(make(Direct<3, false, 1, 3, 1, 4, 6>()));
+    if (columns == 64) return frame(make(March<true, 1, MarchTile<64, 2, 4, 128, 4, 3>>()));
+    return frame(make(March<true, 1, MarchTile<32, 2, 4, 128, 4, 4>>()));
   }
   if (dimensions == 3 && reach == 2)
-    return box ? make(March<true, 2, MarchTile<32, 1, 2, 256, 3, 4>>()) : make(Direct<3, false, 2, 4, 1, 4, 4>());
+    return box ? make(March<true, 2, MarchTile<32, 1, 2, 256, 3, 4>>()) : frame(make(Direct<3, false, 2, 4, 1, 4, 4>()));
   if (dimensions == 3 && reach == 3 && !box) return make(March<false, 3, MarchTile<32, 1, 4, 256, 2, 4>>());
   if (dimensions == 2 && reach == 1)
     return box ? make(Direct<2, true, 1, 6, 8, 1, 3>()) : make(Direct<2, false, 1, 6, 8, 1, 3>());

@@ -26,6 +26,12 @@ struct MarchChoices {
   bool any_values = false; // also coefficients that are not finite: neighbours that do not exist are 0, and multiplied
 };
 
+// Whether a grid of three dimensions whose outer cells, `ring` on each side, have rows of the diagonal is computed by kernels that need not
+// ask whether neighbours exist (framed.h): some cells have other rows, in at least 4 planes.
+template <class Extent> constexpr bool is_framed(const Extent &n, int ring) {
+  return ring > 0 && n[0] > 2 * ring && n[1] > 2 * ring && n[2] >= 2 * ring + 4;
+}
+
 // The kernel of a stencil and its coefficients.
 class Marcher {
 public:

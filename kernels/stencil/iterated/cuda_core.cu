@@ -1,5 +1,5 @@
-// Sweeps on CUDA cores: pipelines of T steps in registers (pipeline_2d.h, pipeline_3d.h); one step directly (../grid/direct.h) or by a
-// march (../banded/march.h).
+// Sweeps on CUDA cores: pipelines of T steps in registers (pipeline_2d.h, pipeline_3d.h); one step by the kernels of ../grid or, of boxes
+// in three dimensions without a ring, by a march (../banded/march.h).
 #include "cuda/error.h"
 #include "pass.h"
 
@@ -21,8 +21,7 @@ protected:
   std::vector<PassMaker> makers(const Shape &shape, MmaShape) const override {
     const std::vector<PassMaker> deeper = shape.dimensions == 2 ? pipelines_2d(shape) : pipelines_3d(shape);
     if (deeper.empty()) return {};
-    std::vector<PassMaker> all = direct_steps(shape);
-    if (all.empty()) all = marches(shape);
+    std::vector<PassMaker> all = single_steps(shape);
     all.insert(all.end(), deeper.begin(), deeper.end());
     return all;
   }

@@ -1,4 +1,4 @@
-// One step by the kernels of ../grid that compute stencils directly: a product with a matrix whose rows in the ring are the identity's.
+// One step by the kernels of ../grid: a product with a matrix whose rows in the ring are the identity's.
 #include "../grid/device_view.h"
 #include "../grid/marcher.h"
 #include "pass.h"
@@ -46,11 +46,18 @@ private:
 
 } // namespace
 
-std::vector<PassMaker> direct_steps(const Shape &shape) {
+std::vector<PassMaker> single_steps(const Shape &shape) {
   const bool is_star = shape.offsets == star(shape.dimensions, shape.radius).offsets;
   const bool is_box = shape.offsets == box(shape.dimensions, shape.radius).offsets;
-  if (shape.dimensions == 2 ? shape.radius > 3 || !(is_star || is_box) : shape.radius > 2 || !is_star) return {};
-  return {{1, [](Executor &executor, const Problem &p) { return std::make_unique<DirectStep>(executor, p); }}};
+  const auto directly = [](Executor &executor, const Problem &p) { return std::make_unique<DirectStep>(executor, p); };
+  if (shape.dimensions == 2 ? shape.radius <= 3 && (is_star || is_box) : is_star && shape.radius <= 2) return {{1, directly}};
+  std::vector<PassMaker> all = marches(shape);
+  for (PassMaker &march : all)
+    march.make = [otherwise = march.make, directly](Executor &executor, const Problem &p) -> std::unique_ptr<Pass> {
+      if (grid::is_framed(p.grid.extent, p.grid.ring)) return directly(executor, p);
+      return otherwise(executor, p);
+    };
+  return all;
 }
 
 } // namespace tcbound::stencil

@@ -76,9 +76,9 @@ std::vector<PassMaker>       pipelines_3d(const Shape &shape);
 std::vector<RelaxationMaker> relaxations_2d(const Shape &shape);
 std::vector<RelaxationMaker> relaxations_3d(const Shape &shape);
 
-// One step, which moves memory faster than a pipeline does: of stencils that ../grid computes directly, and of the others as the twin
-// of ../banded makes it.
-std::vector<PassMaker> direct_steps(const Shape &shape);
+// One step, which moves memory faster than a pipeline does: by the kernels of ../grid or, in three dimensions where no ring frames the
+// grid, of stencils other than stars as the twin of ../banded makes it.
+std::vector<PassMaker> single_steps(const Shape &shape);
 std::vector<PassMaker> marches(const Shape &shape);
 
 } // namespace tcbound::stencil
