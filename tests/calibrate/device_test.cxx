@@ -32,7 +32,7 @@ TEST(GpuCalibrate, EveryStepMeasuresOrSaysWhyNot) {
     EXPECT_NE(m.measured(), !m.why_not.empty()) << m.key;
     for (const double value : m.values) EXPECT_TRUE(std::isfinite(value) && value > 0) << m.key << ' ' << value;
   }
-  EXPECT_EQ(keys.size(), 21U);
+  EXPECT_EQ(keys.size(), 23U);
 }
 
 TEST(GpuCalibrate, WarmUpLeavesNoError) {

@@ -219,8 +219,7 @@ TEST_P(Sweeps, KeepTheDiagonalWhenReused) {
     OK(PCSetUp(pc));
     OK(PCSetReusePreconditioner(pc, PETSC_TRUE));
   }
-  const bool fused = contains(view_of(kept), "  fused: ");
-  EXPECT_EQ(fused, contains(GetParam(), "host"));
+  EXPECT_TRUE(contains(view_of(kept), "  fused: ")) << view_of(kept);
   for (Mat A : {Mat(m.ours), Mat(m.aij)}) {
     OK(MatShift(A, 3.0));
     OK(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
@@ -240,7 +239,7 @@ TEST_P(Sweeps, KeepTheDiagonalWhenReused) {
   OK(PCSetReusePreconditioner(kept, PETSC_FALSE));
   OK(PCSetOperators(kept, m.ours, m.ours));
   expect_same_sweeps(kept, m.ours, m.aij, std::vector<double>(3, 2.0 / 3.0), 1, VECSTANDARD);
-  EXPECT_EQ(contains(view_of(kept), "  fused: "), fused);
+  EXPECT_TRUE(contains(view_of(kept), "  fused: ")) << view_of(kept);
 }
 
 // Richardson's iterations are with the operator, be it the matrix that preconditions or, later, another one.
