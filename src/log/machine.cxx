@@ -31,6 +31,7 @@ static std::vector<Figure *> TCBoundMachineFigures(Machine *machine) {
   for (const Unit unit : {Unit::cuda_core, Unit::tensor_core, Unit::host})
     figures.push_back(&machine->at(unit, DataType::fp64));
   figures.push_back(&machine->at(Unit::cuda_core, DataType::fp32)); // beside TF32 and BF16
+  for (const DataType type : {DataType::tf32, DataType::bf16}) figures.push_back(&machine->at(Unit::tensor_core, type));
   for (const DataType type : {DataType::fp64, DataType::tf32, DataType::bf16})
     for (const auto &shape : tcbound::model::mma_shapes()) figures.push_back(&machine->mma_peaks[{shape.name, type}]);
   return figures;

@@ -148,7 +148,16 @@ std::string format_number(const char *pattern, double value) {
 double measured_bytes_ratio(const ReportRow &row) { return quotient_or_nan(row.counts.dram_bytes(), row.counted_bytes); }
 double measured_flops_ratio(const ReportRow &row) { return quotient_or_nan(row.counts.flops(), row.counted_useful_flops); }
 
+// The counters know FP64 operations only.
+static void forget_others(ReportRow &row) {
+  if (arithmetic_of(row) == model::DataType::fp64) return;
+  for (double *count :
+       {&row.counts.fma, &row.counts.add, &row.counts.multiply, &row.counts.mma_instructions, &row.counts.mma_flops})
+    *count = Counts::unknown;
+}
+
 void judge(Report &report) {
+  for (ReportRow &row : report.rows) forget_others(row);
   std::map<std::pair<std::string, std::string>, std::vector<model::KernelRun>> runs;
   for (const ReportRow &row : report.rows) runs[{row.event, row.label}].push_back(run_of(row));
   for (ReportRow &row : report.rows)

@@ -7,17 +7,21 @@
 #include "../vec/vectcbound.h"
 
 PetscErrorCode PCTCBoundSweepIsFused(PC pc, Mat A, TCBoundStencilSweeps **sweeps, const char **why_not) {
-  PetscBool        stencil;
-  PetscObjectState state;
+  const PC_TCBoundSweep *s = SweepOf(pc);
+  PetscBool              stencil;
+  PetscObjectId          id;
+  PetscObjectState       state;
 
   PetscFunctionBegin;
   *sweeps = NULL;
   *why_not = "the matrix is no " MATSTENCILTCBOUND;
   PetscCall(MatIsStencilTCBound(A, &stencil));
   if (!stencil) PetscFunctionReturn(PETSC_SUCCESS);
-  *why_not = "the preconditioner is that of earlier values (PCSetReusePreconditioner())";
+  *why_not = pc->reusepreconditioner ? "the preconditioner is that of earlier values (PCSetReusePreconditioner())"
+                                     : "the preconditioner is not set up for the present values";
+  PetscCall(PetscObjectGetId((PetscObject)pc->pmat, &id));
   PetscCall(PetscObjectStateGet((PetscObject)pc->pmat, &state));
-  if (state != SweepOf(pc)->state) PetscFunctionReturn(PETSC_SUCCESS); // fused sweeps would divide by the new diagonal
+  if (id != s->id || state != s->state) PetscFunctionReturn(PETSC_SUCCESS); // fused sweeps would divide by the new diagonal
   PetscCall(MatStencilTCBoundGetSweeps(A, sweeps));
   *why_not = (*sweeps)->why_not_relaxing.empty() ? NULL : (*sweeps)->why_not_relaxing.c_str();
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -79,6 +83,7 @@ static PetscErrorCode PCSetUp_TCBoundSweep(PC pc) {
   if (!s->inverse) PetscCall(CreateVector(pc->pmat, &s->inverse));
   PetscCall(InvertDiagonal(pc));
   PetscCall(PCTCBoundSweepFindFactors(pc));
+  PetscCall(PetscObjectGetId((PetscObject)pc->pmat, &s->id));
   PetscCall(PetscObjectStateGet((PetscObject)pc->pmat, &s->state));
   PetscCall(PCTCBoundSweepIsFused(pc, pc->pmat, &sweeps, &why_not));
   PetscCall(PetscInfo(pc, "Sweeps %s%s\n", why_not ? "run one after the other: " : "are fused by ",

@@ -17,6 +17,7 @@ struct PC_TCBoundSweep {
   PetscReal          factor_low = 0.1, factor_high = 1.1;
 
   // Of the matrix as it was at the last set-up.
+  PetscObjectId          id = 0;
   PetscObjectState       state = 0;
   PetscReal              estimate = 0;      // of the largest eigenvalue of D^-1 A; 0: none was needed
   PetscReal              low = 0, high = 0; // the interval that chebyshev works on

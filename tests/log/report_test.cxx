@@ -136,10 +136,13 @@ TEST(Report, LossyKernelsHaveCeilingsOfTheirOwn) {
                  device_row("A", "stencil/banded/tensor_core:m16n8k8:1")};
   report.rows[1].mma = "m16n8k8";
   EXPECT_EQ(report_table(report).find("m16n8k8 470"), std::string::npos);
+  for (ReportRow &row : report.rows) row.counts.fma = row.counts.add = row.counts.multiply = row.counts.mma_instructions = 1e6;
   judge(report);
   EXPECT_NEAR(report.rows[1].verdict.alpha, 470.0 / 66, 1e-12);
   EXPECT_TRUE(report.rows[1].verdict.is_twin);
   EXPECT_EQ(report.rows[1].verdict.partner, "spmv/fragments/cuda_core:bf16");
+  EXPECT_TRUE(std::isnan(report.rows[0].counts.flops())); // only FP64 is counted
+  EXPECT_TRUE(std::isnan(report.rows[1].counts.mma_instructions));
   EXPECT_EQ(arithmetic_of(report.rows[2]), model::DataType::fp64);
   const std::string table = report_table(report);
   for (const char *part : {"FP32 66 TFLOP/s", "m16n8k8 470 TFLOP/s"}) EXPECT_NE(table.find(part), std::string::npos) << table;

@@ -242,6 +242,32 @@ TEST_P(Sweeps, KeepTheDiagonalWhenReused) {
   EXPECT_TRUE(contains(view_of(kept), "  fused: ")) << view_of(kept);
 }
 
+// The same with another matrix, which has been filled in the same calls.
+TEST_P(Sweeps, KeepTheDiagonalWhenReusedWithAnotherMatrix) {
+  const Grid  g = grid_of(2, 41, 37, 1, true, 1);
+  StencilPair m(g, Fill::constant, 7), other(g, Fill::constant, 7);
+  Handle<PC>  kept, plain;
+  make_dominant(m);
+  OK(MatShift(other.ours, 70.0));
+  OK(MatShift(other.aij, 70.0));
+  make_sweeps(m.ours, 3, &kept);
+  make_sweeps(m.aij, 3, &plain);
+  for (PC pc : {PC(kept), PC(plain)}) {
+    OK(PCSetUp(pc));
+    OK(PCSetReusePreconditioner(pc, PETSC_TRUE));
+  }
+  OK(PCSetOperators(kept, other.ours, other.ours));
+  OK(PCSetOperators(plain, other.aij, other.aij));
+  Handle<Vec> b, x, rb, rx;
+  make_vector(m.ours, true, VECSTANDARD, 5, &b);
+  make_vector(m.ours, false, VECSTANDARD, 0, &x);
+  make_vector(m.aij, true, VECSTANDARD, 5, &rb);
+  make_vector(m.aij, false, VECSTANDARD, 0, &rx);
+  OK(PCApply(kept, b, x));
+  OK(PCApply(plain, rb, rx));
+  EXPECT_LE(relative_difference(x, rx), 1e-13);
+}
+
 // Richardson's iterations are with the operator, be it the matrix that preconditions or, later, another one.
 TEST_P(Sweeps, IterateWithTheOperator) {
   StencilPair m(grid_of(2, 21, 17, 1, true, 1), Fill::constant, 7), other(grid_of(2, 21, 17, 1, true, 1), Fill::variable, 8);
