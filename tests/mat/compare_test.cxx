@@ -298,6 +298,27 @@ TEST(CompareResults, LossyArithmeticMayDifferByFP32Sums) {
   EXPECT_EQ(r.differing_row({NAN}, {NAN}), -1);
 }
 
+// Products with a matrix of this name and 8 entries a row, and a few with its transpose.
+void multiply_many_times(const char *name, PetscInt rows, int times) {
+  Handle<Mat> A;
+  Handle<Vec> x, y;
+  OK(MatCreate(PETSC_COMM_SELF, &A));
+  OK(PetscObjectSetName(object(A), name));
+  OK(MatSetSizes(A, rows, rows, rows, rows));
+  OK(MatSetType(A, MATAIJTCBOUND));
+  OK(MatSetFromOptions(A));
+  OK(MatSeqAIJSetPreallocation(A, 8, nullptr));
+  for (PetscInt i = 0; i < rows; i++)
+    for (PetscInt k = 0; k < 8; k++)
+      OK(MatSetValue(A, i, (i + k * k * 37) % rows, random_number(5, static_cast<std::uint64_t>(8 * i + k)), INSERT_VALUES));
+  OK(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+  OK(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  OK(MatCreateVecs(A, &x, &y));
+  OK(VecSetRandom(x, nullptr));
+  for (int i = 0; i < times; i++) OK(MatMult(A, x, y));
+  for (int i = 0; i < 3; i++) OK(MatMultTranspose(A, x, y));
+}
+
 // On a device cuSPARSE and the kernel on CUDA cores compare: same format, same cores, so that all is bandwidth.
 TEST(GpuCompare, CudaCoresAndCusparseAgreeAndAreJudged) {
   const char *why_not = nullptr;
@@ -308,26 +329,7 @@ TEST(GpuCompare, CudaCoresAndCusparseAgreeAndAreJudged) {
         std::make_pair("-mat_tcbound_format", "csr")})
     OK(PetscOptionsSetValue(nullptr, name, value));
   OK(PetscLogDefaultBegin());
-  const PetscInt rows = 200000;
-  {
-    Handle<Mat> A;
-    Handle<Vec> x, y;
-    OK(MatCreate(PETSC_COMM_SELF, &A));
-    OK(PetscObjectSetName(object(A), "device"));
-    OK(MatSetSizes(A, rows, rows, rows, rows));
-    OK(MatSetType(A, MATAIJTCBOUND));
-    OK(MatSetFromOptions(A));
-    OK(MatSeqAIJSetPreallocation(A, 8, nullptr));
-    for (PetscInt i = 0; i < rows; i++)
-      for (PetscInt k = 0; k < 8; k++)
-        OK(MatSetValue(A, i, (i + k * k * 37) % rows, random_number(5, static_cast<std::uint64_t>(8 * i + k)), INSERT_VALUES));
-    OK(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-    OK(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
-    OK(MatCreateVecs(A, &x, &y));
-    OK(VecSet(x, 1.0 / 3));
-    for (int i = 0; i < 20; i++) OK(MatMult(A, x, y));
-    for (int i = 0; i < 3; i++) OK(MatMultTranspose(A, x, y));
-  }
+  multiply_many_times("device", 200000, 20);
   tcbound::Report report;
   OK(TCBoundLogReduce(PETSC_COMM_SELF, &report));
   int found = 0;
@@ -359,26 +361,7 @@ TEST(GpuCompare, LossyTwinsAgreeAndAreJudged) {
         std::make_pair("-mat_tcbound_product_precision", "bf16")})
     OK(PetscOptionsSetValue(nullptr, name, value));
   OK(PetscLogDefaultBegin());
-  const PetscInt rows = 100000;
-  {
-    Handle<Mat> A;
-    Handle<Vec> x, y;
-    OK(MatCreate(PETSC_COMM_SELF, &A));
-    OK(PetscObjectSetName(object(A), "lossy"));
-    OK(MatSetSizes(A, rows, rows, rows, rows));
-    OK(MatSetType(A, MATAIJTCBOUND));
-    OK(MatSetFromOptions(A));
-    OK(MatSeqAIJSetPreallocation(A, 8, nullptr));
-    for (PetscInt i = 0; i < rows; i++)
-      for (PetscInt k = 0; k < 8; k++)
-        OK(MatSetValue(A, i, (i + k * k * 37) % rows, random_number(5, static_cast<std::uint64_t>(8 * i + k)), INSERT_VALUES));
-    OK(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-    OK(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
-    OK(MatCreateVecs(A, &x, &y));
-    OK(VecSetRandom(x, nullptr));
-    for (int i = 0; i < 9; i++) OK(MatMult(A, x, y));
-    for (int i = 0; i < 3; i++) OK(MatMultTranspose(A, x, y));
-  }
+  multiply_many_times("lossy", 100000, 9);
   tcbound::Report report;
   OK(TCBoundLogReduce(PETSC_COMM_SELF, &report));
   std::set<std::string> found;

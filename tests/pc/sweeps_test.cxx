@@ -208,33 +208,40 @@ TEST_P(Sweeps, FollowChangedValues) {
   expect_same_sweeps(pc, m.ours, m.aij, {0.9}, 5, VECSTANDARD);
 }
 
+void make_kept_sweeps(Mat A, PC *pc) {
+  make_sweeps(A, 3, pc);
+  OK(PCSetUp(*pc));
+  OK(PCSetReusePreconditioner(*pc, PETSC_TRUE));
+}
+
+// Both preconditioners with the matrices as they are now.
+void expect_same_application(PC ours, PC plain, const StencilPair &now) {
+  Handle<Vec> b, x, rb, rx;
+  OK(PCSetOperators(ours, now.ours, now.ours));
+  OK(PCSetOperators(plain, now.aij, now.aij));
+  make_vector(now.ours, true, VECSTANDARD, 5, &b);
+  make_vector(now.ours, false, VECSTANDARD, 0, &x);
+  make_vector(now.aij, true, VECSTANDARD, 5, &rb);
+  make_vector(now.aij, false, VECSTANDARD, 0, &rx);
+  OK(PCApply(ours, b, x));
+  OK(PCApply(plain, rb, rx));
+  EXPECT_LE(relative_difference(x, rx), 1e-13);
+}
+
 // A preconditioner that is kept has the old diagonal, whether its sweeps were fused before or not.
 TEST_P(Sweeps, KeepTheDiagonalWhenReused) {
   StencilPair m(grid_of(2, 41, 37, 1, true, 1), Fill::constant, 7);
   Handle<PC>  kept, plain;
   make_dominant(m);
-  make_sweeps(m.ours, 3, &kept);
-  make_sweeps(m.aij, 3, &plain);
-  for (PC pc : {PC(kept), PC(plain)}) {
-    OK(PCSetUp(pc));
-    OK(PCSetReusePreconditioner(pc, PETSC_TRUE));
-  }
+  make_kept_sweeps(m.ours, &kept);
+  make_kept_sweeps(m.aij, &plain);
   EXPECT_TRUE(contains(view_of(kept), "  fused: ")) << view_of(kept);
   for (Mat A : {Mat(m.ours), Mat(m.aij)}) {
     OK(MatShift(A, 3.0));
     OK(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
     OK(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
   }
-  OK(PCSetOperators(kept, m.ours, m.ours));
-  OK(PCSetOperators(plain, m.aij, m.aij));
-  Handle<Vec> b, x, rb, rx;
-  make_vector(m.ours, true, VECSTANDARD, 5, &b);
-  make_vector(m.ours, false, VECSTANDARD, 0, &x);
-  make_vector(m.aij, true, VECSTANDARD, 5, &rb);
-  make_vector(m.aij, false, VECSTANDARD, 0, &rx);
-  OK(PCApply(kept, b, x));
-  OK(PCApply(plain, rb, rx));
-  EXPECT_LE(relative_difference(x, rx), 1e-13);
+  expect_same_application(kept, plain, m);
   EXPECT_TRUE(contains(view_of(kept), "earlier values")) << view_of(kept);
   OK(PCSetReusePreconditioner(kept, PETSC_FALSE));
   OK(PCSetOperators(kept, m.ours, m.ours));
@@ -250,22 +257,9 @@ TEST_P(Sweeps, KeepTheDiagonalWhenReusedWithAnotherMatrix) {
   make_dominant(m);
   OK(MatShift(other.ours, 70.0));
   OK(MatShift(other.aij, 70.0));
-  make_sweeps(m.ours, 3, &kept);
-  make_sweeps(m.aij, 3, &plain);
-  for (PC pc : {PC(kept), PC(plain)}) {
-    OK(PCSetUp(pc));
-    OK(PCSetReusePreconditioner(pc, PETSC_TRUE));
-  }
-  OK(PCSetOperators(kept, other.ours, other.ours));
-  OK(PCSetOperators(plain, other.aij, other.aij));
-  Handle<Vec> b, x, rb, rx;
-  make_vector(m.ours, true, VECSTANDARD, 5, &b);
-  make_vector(m.ours, false, VECSTANDARD, 0, &x);
-  make_vector(m.aij, true, VECSTANDARD, 5, &rb);
-  make_vector(m.aij, false, VECSTANDARD, 0, &rx);
-  OK(PCApply(kept, b, x));
-  OK(PCApply(plain, rb, rx));
-  EXPECT_LE(relative_difference(x, rx), 1e-13);
+  make_kept_sweeps(m.ours, &kept);
+  make_kept_sweeps(m.aij, &plain);
+  expect_same_application(kept, plain, other);
 }
 
 // Richardson's iterations are with the operator, be it the matrix that preconditions or, later, another one.
