@@ -44,7 +44,7 @@ PetscErrorCode TCBoundRoundValues(const TCBoundMatSettings &settings, const Pets
   const bool         of_products = settings.product_precision != "fp64";
   const char        *option = of_products ? "-mat_tcbound_product_precision" : "-mat_tcbound_value_precision";
   const std::string &precision = of_products ? settings.product_precision : settings.value_precision;
-  const int          digits = precision == "fp32" ? 24 : precision == "tf32" ? 11 : 8;
+  const int          digits = precision == "fp32" ? 24 : tcbound::facts_of(tcbound::arithmetic_named(precision)).digits;
 
   PetscFunctionBegin;
   TCBoundCallCXX(rounded->resize(static_cast<std::size_t>(n)));
