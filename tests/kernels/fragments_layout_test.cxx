@@ -123,13 +123,55 @@ TEST(FragmentsLayout, PlacesAreDense) {
       }
       EXPECT_EQ(stored_lanes(g, node), 2 * warp_lanes + (warp_lanes >> log2_lanes_of(c, node)) * lanes);
       for (const int width : {8, 4, 2}) {
-        const int bytes = stored_lanes(g, node) * (width * values_of_lane(node) + 2 * columns_of_lane(node));
-        EXPECT_EQ(value_bytes_of(g, node, width) % (width == 8 ? 8 : 16), 0); // columns are read up to so many bytes at once
-        EXPECT_EQ(bytes_of(g, width) % unit, 0);
-        EXPECT_GE(bytes_of(g, width), bytes);
-        EXPECT_LT(bytes_of(g, width), bytes + unit + (width == 8 ? 0 : 16));
+        const int          stored = stored_lanes(g, node);
+        const int          bytes = stored * (width * values_of_lane(node) + 2 * columns_of_lane(node));
+        const std::int64_t all_bytes = bytes_of(g, stored, width);
+        EXPECT_EQ(value_bytes_of(stored, node, width) % (width == 8 ? 8 : 16),
+                  0); // columns are read up to so many bytes at once
+        EXPECT_EQ(all_bytes % unit, 0);
+        EXPECT_GE(all_bytes, bytes);
+        EXPECT_LT(all_bytes, bytes + unit + (width == 8 ? 0 : 16));
       }
     }
+}
+
+// Each step of a ragged group keeps the lanes whose fragment row is long enough, one behind the other; all entries have a slot.
+TEST(FragmentsLayout, RaggedGroupsKeepWhatTheirRowsNeed) {
+  for (const int longest : {0, 1, 2, 3, 4, 5, 22, 96, longest_ragged}) {
+    RaggedLengths lengths = 0;
+    int           of_row[warp_lanes / 4], all = 0;
+    for (int i = 0; i < warp_lanes / 4; ++i) {
+      of_row[i] = longest * (8 - i) / 8;
+      all += of_row[i];
+      lengths |= static_cast<RaggedLengths>(of_row[i]) << 8 * i;
+    }
+    const int                     steps = (longest + 3) / 4;
+    std::set<std::pair<int, int>> held; // fragment row and entry
+    for (int t = 0; t < steps; ++t) {
+      std::set<int> taken;
+      for (int lane = 0; lane < warp_lanes; ++lane) {
+        const auto [place, before] = place_of_ragged(lengths, t, lane);
+        EXPECT_EQ(before, ragged_lanes(lengths, t));
+        const int entry = 4 * t + slot_of_ragged(lane, 0).entry;
+        EXPECT_EQ(place.kept, entry < of_row[lane / 4]);
+        if (!place.kept) continue;
+        EXPECT_TRUE(place.index >= 0 && place.index < place.lanes);
+        EXPECT_TRUE(taken.insert(place.index).second);
+        EXPECT_TRUE(held.insert({lane / 4, entry}).second);
+      }
+      EXPECT_EQ(static_cast<int>(taken.size()), place_of_ragged(lengths, t, 0).place.lanes);
+      EXPECT_EQ(ragged_lanes(lengths, t) + static_cast<int>(taken.size()), ragged_lanes(lengths, t + 1));
+    }
+    EXPECT_EQ(static_cast<int>(held.size()), all);
+    EXPECT_EQ(ragged_lanes(lengths, steps), all);
+  }
+  std::set<int> rows;
+  for (int lane = 0; lane < warp_lanes; ++lane)
+    for (int j = 0; j < slices; ++j) {
+      EXPECT_EQ(slot_of_ragged(lane, j).row, lane / 4 * 4 + j); // collected by lane 4 i + j, as all sums of fragment rows are
+      rows.insert(slot_of_ragged(lane, j).row);
+    }
+  EXPECT_EQ(static_cast<int>(rows.size()), ragged_rows);
 }
 
 // The values of a step have places of their own, without gaps.

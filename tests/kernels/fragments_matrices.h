@@ -71,7 +71,9 @@ inline const std::vector<Config> &configs() {
                                           {12, 500, 3, false, false},
                                           {1, 64, 1, true, false},
                                           {3, 1000, 4, true, true},
-                                          {63, 1, 2, true, false}};
+                                          {63, 1, 2, true, false},
+                                          {24, 16384, 4, true, false, Config::Ragged::always},
+                                          {63, 200, 1, false, true, Config::Ragged::always}};
   return all;
 }
 

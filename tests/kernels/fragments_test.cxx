@@ -111,6 +111,48 @@ TEST_P(GpuFragments, SameBitsInEveryRun) {
     }
 }
 
+// Rows of 0 to 7 entries, some of them 40000 to the side: more than 16 bits from the least column to the greatest, but near the diagonal.
+Csr wide_band(std::int64_t rows) {
+  Csr a;
+  a.name = "wide band";
+  a.rows = a.columns_count = rows;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (const std::int64_t distance : {-40000, -300, -1, 0, 2, 300, 40000})
+      if ((row * 7 + distance) % 5 != 0 && row + distance >= 0 && row + distance < rows) a.columns.push_back(row + distance);
+    a.offsets.push_back(a.nonzeros());
+  }
+  a.values = random_vector(static_cast<std::int64_t>(a.columns.size()), 71);
+  return a;
+}
+
+// Groups are ragged where no row is too long and steps do not get too empty.
+TEST_P(GpuFragments, RaggedGroups) {
+  std::vector<std::int64_t> one_of_32(3200, 3);
+  for (std::size_t row = 0; row < one_of_32.size(); row += 32) one_of_32[row] = 96;
+  const struct {
+    Csr         a;
+    bool        ragged;
+    const char *columns;
+  } cases[] = {{irregular(1003, 2000000, 90), true, "with 24-bit ones"},
+               {irregular(257, 17000000, 20), true, "with 24-bit ones"},
+               {uniform(255, 900000, 3), true, "with 24-bit ones"},
+               {wide_band(100003), true, "with 16-bit columns; 0 long rows"},
+               {irregular(1003, 200000, 140), false, "16-bit"},
+               {from_lengths("one long row of 32", 200000, one_of_32), false, "16-bit"},
+               {lengths_up_to(70, 3), true, "with 16-bit columns; 0 long rows"}};
+  for (const auto &[a, ragged, columns] : cases)
+    for (const MmaShape shape : shapes()) {
+      const Stored stored(a);
+      const auto   format = fragments::build(executor(), stored.problem().csr, shape, Config{});
+      EXPECT_EQ(format->describe().find("ragged") != std::string::npos, ragged) << a.name << ": " << format->describe();
+      EXPECT_NE(format->describe().find(columns), std::string::npos) << a.name << ": " << format->describe();
+      expect_product(a, *format, {false, -0.5, 2.0, false, true});
+      expect_product(a, *format, {false, 1.0, 0.0, false, false});
+      expect_product(a, *format, {false, 1.0, 1.0, true, false});
+      if (HasFailure()) return;
+    }
+}
+
 TEST_P(GpuFragments, CountsItsInstructions) {
   if (kernel().backend() != "tensor_core") GTEST_SKIP() << "cuda_core has none";
   const Csr    a = uniform(3200, 400, 32); // 100 groups of 8 whole steps
@@ -123,7 +165,7 @@ TEST_P(GpuFragments, CountsItsInstructions) {
     EXPECT_EQ(work.issued_flops, 100 * 4 * 8 * 4 / facts.k * 2 * facts.m * facts.n * facts.k);
     EXPECT_EQ(work.issued_flops, (facts.m == 8 ? 8 : 16) * work.useful_flops);
     EXPECT_EQ(work.padded_flops, work.useful_flops);
-    EXPECT_EQ(work.bytes, 10 * a.nonzeros() + 100 * 16 + 8 * (3200 + 400));
+    EXPECT_EQ(work.bytes, 10 * a.nonzeros() + 100 * (16 + 8) + 8 * (3200 + 400));
   }
 }
 

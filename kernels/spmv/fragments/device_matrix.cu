@@ -113,8 +113,9 @@ __global__ void __launch_bounds__(block)
 
 struct DeviceCounts {
   unsigned long long groups[3][max_step_count + 1];
-  unsigned long long wide_groups, listed_nodes;
-  std::int64_t       units; // of data
+  unsigned long long wide_groups, medium_groups, listed_nodes;
+  int                too_long; // whether a row is too long to be in a ragged group
+  std::int64_t       units;    // of data
 };
 
 // One warp a group: its record but for `at`, and its size in units.
@@ -165,29 +166,85 @@ __global__ void __launch_bounds__(block)
   group.rows = part ? 0 : nodes * node;
   group.row = in_order ? static_cast<std::int32_t>(row) : p;
   groups[g] = group;
-  sizes[g] = bytes_of(group, width) / unit;
+  sizes[g] = bytes_of(group, stored_lanes(group, node), width) / unit;
+}
+
+// The same for ragged groups, whose rows it also sorts, `window` of them by themselves: a thread a row.
+template <class Offset>
+__global__ void __launch_bounds__(ragged_window)
+  measure_ragged(const Offset *offsets, const std::int32_t *columns, std::int64_t rows, std::int64_t group_count, int window,
+                 int most_entries, bool always_wide, int width, std::uint8_t *places, Group *groups, RaggedLengths *all_lengths,
+                 std::int64_t *sizes, DeviceCounts *counts) {
+  __shared__ int     lengths[ragged_window];
+  __shared__ int     sorted[ragged_window]; // row of the block at each place
+  const std::int64_t first = blockIdx.x * static_cast<std::int64_t>(ragged_window);
+  const int          own = static_cast<int>(threadIdx.x), lane = lane_number();
+  {
+    const std::int64_t row = first + own, size = row < rows ? static_cast<std::int64_t>(offsets[row + 1] - offsets[row]) : -1;
+    if (size > most_entries) counts->too_long = 1; // what comes of it is not used
+    lengths[own] = static_cast<int>(size > most_entries ? most_entries : size);
+  }
+  __syncthreads();
+  int place = own / window * window;
+  for (int other = place, end = place + window; other < end; ++other)
+    place += lengths[other] > lengths[own] || (lengths[other] == lengths[own] && other < own);
+  sorted[place] = own;
+  __syncthreads();
+  const std::int64_t  at = first + own, row = first + sorted[own], g = at / ragged_rows;
+  const bool          exists = at < rows;
+  const int           length = lengths[sorted[own]];
+  const std::int64_t  begin = exists ? static_cast<std::int64_t>(offsets[row]) : 0;
+  const RaggedLengths mine = own % 4 == 0 && exists ? static_cast<RaggedLengths>(length) << 8 * (lane / 4) : 0;
+  const unsigned      low = __reduce_or_sync(all_lanes, static_cast<unsigned>(mine)),
+                 high = __reduce_or_sync(all_lanes, static_cast<unsigned>(mine >> 32));
+  const std::int32_t least =
+    __reduce_min_sync(all_lanes, length > 0 ? columns[begin] : std::numeric_limits<std::int32_t>::max());
+  const std::int32_t greatest = __reduce_max_sync(all_lanes, length > 0 ? columns[begin + length - 1] : -1);
+  const int          longest = __reduce_max_sync(all_lanes, length);
+  const int          of_column = always_wide ? 4 : ragged_column_bytes(static_cast<std::int64_t>(greatest) - least, window);
+  const bool         in_order = __all_sync(all_lanes, !exists || sorted[own] == own);
+  if (exists) places[at] = static_cast<std::uint8_t>(sorted[own] % window);
+  if (lane != 0 || g >= group_count) return;
+  const RaggedLengths together = static_cast<RaggedLengths>(high) << 32 | low;
+  Group               group{};
+  group.row_class = ragged_class;
+  group.steps = static_cast<std::uint64_t>((longest + 3) / 4);
+  group.lanes = static_cast<std::uint64_t>(of_column);
+  group.wide = of_column == 4;
+  group.base = group.wide || longest <= 0 ? 0 : least;
+  group.in_order = in_order;
+  group.rows = static_cast<std::uint64_t>(rows - at < ragged_rows ? rows - at : ragged_rows);
+  group.row = static_cast<std::int32_t>(at); // a row and a place in the table of places
+  groups[g] = group;
+  all_lengths[g] = together;
+  const int lanes = ragged_lanes(together, static_cast<int>(group.steps));
+  sizes[g] = RaggedPlan{window, lanes, of_column, width}.end() / unit;
 }
 
 // First each block for itself: many groups are alike.
-__global__ void __launch_bounds__(block) count_kinds(const Group *groups, std::int64_t count, DeviceCounts *counts) {
+__global__ void __launch_bounds__(block)
+  count_kinds(const Group *groups, bool ragged, std::int64_t count, DeviceCounts *counts) {
   constexpr int       kinds = 3 * (max_step_count + 1);
   __shared__ unsigned of_kind[kinds];
-  unsigned            wide = 0, listed = 0;
+  unsigned            wide = 0, medium = 0, listed = 0;
   for (int i = static_cast<int>(threadIdx.x); i < kinds; i += block) of_kind[i] = 0;
   __syncthreads();
   for (std::int64_t g = thread_number(); g < count; g += gridDim.x * static_cast<std::int64_t>(block)) {
     const Group group = groups[g];
     atomicAdd(of_kind + (group.row_class < 2 ? group.row_class : 2) * (max_step_count + 1) + group.steps, 1U);
     wide += group.wide;
+    medium += ragged && group.lanes == 3;
     if (!group.in_order) listed += group.rows == 0 ? 1 : group.rows / node_of(group); // a part's row is listed
   }
   __syncthreads();
   for (int i = static_cast<int>(threadIdx.x); i < kinds; i += block)
     if (of_kind[i] > 0) atomicAdd(&counts->groups[0][0] + i, static_cast<unsigned long long>(of_kind[i]));
   wide = __reduce_add_sync(all_lanes, wide);
+  medium = __reduce_add_sync(all_lanes, medium);
   listed = __reduce_add_sync(all_lanes, listed);
   if (lane_number() != 0) return;
   if (wide > 0) atomicAdd(&counts->wide_groups, static_cast<unsigned long long>(wide));
+  if (medium > 0) atomicAdd(&counts->medium_groups, static_cast<unsigned long long>(medium));
   if (listed > 0) atomicAdd(&counts->listed_nodes, static_cast<unsigned long long>(listed));
 }
 
@@ -205,12 +262,7 @@ __global__ void __launch_bounds__(block)
   }
   for_each_slot(m, g, group, lane_number(), [&](const SlotPlace &slot) {
     put_value(m.arithmetic, slot.value, slot.entry < 0 ? 0.0 : values[slot.entry]);
-    if (!with_columns) return;
-    if (group.wide)
-      *static_cast<std::int32_t *>(slot.column) = slot.entry < 0 ? no_wide_column : columns[slot.entry];
-    else
-      *static_cast<std::uint16_t *>(slot.column) =
-        slot.entry < 0 ? no_narrow_column : static_cast<std::uint16_t>(columns[slot.entry] - group.base);
+    if (with_columns) put_column(group, slot, slot.entry < 0 ? -1 : columns[slot.entry]);
   });
 }
 
@@ -222,7 +274,7 @@ __global__ void __launch_bounds__(block) read_groups(MatrixView<Offset> m, std::
   for_each_slot(m, g, group, lane_number(), [&](const SlotPlace &slot) {
     if (slot.entry < 0) return;
     values[slot.entry] = value_in(m.width, slot.value);
-    columns[slot.entry] = column_in(group, slot.column);
+    columns[slot.entry] = column_in(group, slot);
   });
 }
 
@@ -231,7 +283,7 @@ template <class Offset> __global__ void __launch_bounds__(block) find_diagonal(M
   if (g >= m.group_count) return;
   const Group group = m.groups[g];
   for_each_slot(m, g, group, lane_number(), [&](const SlotPlace &slot) {
-    if (slot.entry >= 0 && column_in(group, slot.column) == slot.row) d[slot.row] = value_in(m.width, slot.value);
+    if (slot.entry >= 0 && column_in(group, slot) == slot.row) d[slot.row] = value_in(m.width, slot.value);
   });
 }
 
@@ -242,6 +294,9 @@ template <class Offset> MatrixView<Offset> view_of(const DeviceMatrix &m, const 
           offsets,
           m.sorted_nodes.data(),
           m.long_begin.data(),
+          m.ragged_sorted > 0 ? m.ragged.data() : nullptr,
+          m.ragged_places.data(),
+          m.ragged_sorted,
           m.arithmetic,
           facts_of(m.arithmetic).value_bytes,
           static_cast<std::int64_t>(m.max_steps) * step_slots};
@@ -249,6 +304,42 @@ template <class Offset> MatrixView<Offset> view_of(const DeviceMatrix &m, const 
 
 template <class F> void with_view(const DeviceMatrix &m, F &&f) {
   if (m.groups.size() > 0) csr::with_offsets(m.offsets, [&](const auto *offsets) { f(view_of(m, offsets)); });
+}
+
+// Of some rows, their entries and those of them that are near the diagonal of a matrix with `slope` columns for a row.
+struct NearCounts {
+  unsigned long long entries, near;
+};
+
+// One warp a row: the rows `distance` apart.
+template <class Offset>
+__global__ void __launch_bounds__(block) count_near(const Offset *offsets, const std::int32_t *columns, std::int64_t rows,
+                                                    std::int64_t distance, double slope, NearCounts *counts) {
+  const std::int64_t row = thread_number() / warp_lanes * distance;
+  if (row >= rows) return;
+  const std::int64_t begin = offsets[row], end = offsets[row + 1];
+  const double       place = slope * static_cast<double>(row);
+  unsigned           near = 0;
+  for (std::int64_t k = begin + lane_number(); k < end; k += warp_lanes) near += fabs(columns[k] - place) < no_narrow_column;
+  near = __reduce_add_sync(all_lanes, near);
+  if (lane_number() != 0 || begin == end) return;
+  atomicAdd(&counts->entries, static_cast<unsigned long long>(end - begin));
+  if (near > 0) atomicAdd(&counts->near, static_cast<unsigned long long>(near));
+}
+
+// Whether most entries of some tens of thousands of rows are near the diagonal.
+bool is_near_diagonal(Algorithms &algorithms, Executor &executor, const DeviceMatrix &m, const std::int32_t *columns) {
+  const std::int64_t distance = m.rows / 32768 + 1, sampled = (m.rows + distance - 1) / distance;
+  const double       slope = static_cast<double>(m.columns_count) / static_cast<double>(m.rows);
+  Array<NearCounts>  counts(executor, 1);
+  TCBOUND_CUDA(cudaMemsetAsync(counts.data(), 0, sizeof(NearCounts), algorithms.stream()));
+  csr::with_offsets(m.offsets, [&](const auto *offsets) {
+    count_near<<<grid_for(sampled * warp_lanes), block, 0, algorithms.stream()>>>(offsets, columns, m.rows, distance, slope,
+                                                                                  counts.data());
+    TCBOUND_LAUNCHED();
+  });
+  const NearCounts found = algorithms.read(counts.data());
+  return 2 * found.near > found.entries;
 }
 
 struct Sharing {
@@ -310,7 +401,31 @@ void take_counts(const DeviceCounts &from, Counts &to) {
   for (std::size_t c = 0; c < 3; ++c)
     for (std::size_t s = 0; s <= max_step_count; ++s) to.groups[c][s] = static_cast<std::int64_t>(from.groups[c][s]);
   to.wide_groups = static_cast<std::int64_t>(from.wide_groups);
+  to.medium_groups = static_cast<std::int64_t>(from.medium_groups);
   to.listed_nodes = static_cast<std::int64_t>(from.listed_nodes);
+}
+
+// Counts groups by their kinds, and turns the sizes of their data into where it starts. Returns the units of all data, or -1 if a row is
+// too long.
+std::int64_t place_data(Algorithms &algorithms, Executor &executor, DeviceMatrix &m, Array<DeviceCounts> &device_counts,
+                        Array<std::int64_t> &at) {
+  const std::int64_t group_count = m.groups.size(),
+                     resident = 2048 * static_cast<std::int64_t>(executor.device().multiprocessors);
+  count_kinds<<<grid_for(std::min(group_count, resident)), block, 0, algorithms.stream()>>>(
+    m.groups.data(), m.ragged_sorted > 0, group_count, device_counts.data());
+  TCBOUND_LAUNCHED();
+  algorithms.exclusive_sum(at.data(), at.data(), group_count + 1);
+  executor.copy(&device_counts.data()->units, MemorySpace::cuda, at.data() + group_count, MemorySpace::cuda,
+                sizeof(std::int64_t));
+  const DeviceCounts counts = algorithms.read(device_counts.data());
+  take_counts(counts, m.counts);
+  return counts.too_long ? -1 : counts.units;
+}
+
+Array<DeviceCounts> no_counts(Algorithms &algorithms, Executor &executor) {
+  Array<DeviceCounts> counts(executor, 1);
+  TCBOUND_CUDA(cudaMemsetAsync(counts.data(), 0, sizeof(DeviceCounts), algorithms.stream()));
+  return counts;
 }
 
 // Puts the nodes into groups; `begin` and `at` then tell the first group of each sorted node and where each group's data starts.
@@ -321,10 +436,12 @@ std::int64_t arrange(Algorithms &algorithms, Executor &executor, DeviceMatrix &m
   begin = Array<std::int32_t>(executor, nodes + 1);
   const std::int64_t  group_count = sort_nodes(algorithms, executor, m, sorting, nodes, begin);
   Array<std::int32_t> first_node(executor, group_count + 1);
-  Array<DeviceCounts> device_counts(executor, 1);
+  Array<DeviceCounts> counts = no_counts(algorithms, executor);
   at = Array<std::int64_t>(executor, group_count + 1);
   m.groups = Array<Group>(executor, group_count);
-  TCBOUND_CUDA(cudaMemsetAsync(device_counts.data(), 0, sizeof(DeviceCounts), algorithms.stream()));
+  m.ragged_sorted = 0;
+  m.ragged = Array<RaggedLengths>();
+  m.ragged_places = Array<std::uint8_t>();
   place_groups<<<grid_for(nodes + 1), block, 0, algorithms.stream()>>>(begin.data(), nodes, first_node.data());
   TCBOUND_LAUNCHED();
   csr::with_offsets(m.offsets, [&](const auto *offsets) {
@@ -333,16 +450,63 @@ std::int64_t arrange(Algorithms &algorithms, Executor &executor, DeviceMatrix &m
       facts_of(m.arithmetic).value_bytes, m.groups.data(), at.data());
     TCBOUND_LAUNCHED();
   });
-  const std::int64_t resident = 2048 * static_cast<std::int64_t>(executor.device().multiprocessors);
-  count_kinds<<<grid_for(std::min(group_count, resident)), block, 0, algorithms.stream()>>>(m.groups.data(), group_count,
-                                                                                            device_counts.data());
-  TCBOUND_LAUNCHED();
-  algorithms.exclusive_sum(at.data(), at.data(), group_count + 1);
-  executor.copy(&device_counts.data()->units, MemorySpace::cuda, at.data() + group_count, MemorySpace::cuda,
-                sizeof(std::int64_t));
-  const DeviceCounts counts = algorithms.read(device_counts.data());
-  take_counts(counts, m.counts);
-  return counts.units;
+  return place_data(algorithms, executor, m, counts, at);
+}
+
+// Puts the rows into ragged groups, and returns as arrange() does: -1 if a row is too long.
+std::int64_t arrange_ragged(Algorithms &algorithms, Executor &executor, DeviceMatrix &m, const std::int32_t *columns,
+                            int window, bool wide, Array<std::int64_t> &at) {
+  const std::int64_t  group_count = (m.rows + ragged_rows - 1) / ragged_rows;
+  const int           most_entries = std::min(longest_ragged, 4 * m.max_steps);
+  Array<DeviceCounts> counts = no_counts(algorithms, executor);
+  at = Array<std::int64_t>(executor, group_count + 1);
+  m.sorted_nodes = Array<std::int32_t>();
+  m.groups = Array<Group>(executor, group_count);
+  m.ragged_sorted = window;
+  m.ragged_places = Array<std::uint8_t>(executor, m.rows);
+  m.ragged = Array<RaggedLengths>(executor, group_count);
+  TCBOUND_CUDA(cudaMemsetAsync(at.data(), 0, static_cast<std::size_t>(at.bytes()), algorithms.stream()));
+  csr::with_offsets(m.offsets, [&](const auto *offsets) {
+    measure_ragged<<<static_cast<unsigned>((m.rows + ragged_window - 1) / ragged_window), ragged_window, 0,
+                     algorithms.stream()>>>(offsets, columns, m.rows, group_count, window, most_entries, wide,
+                                            facts_of(m.arithmetic).value_bytes, m.ragged_places.data(), m.groups.data(),
+                                            m.ragged.data(), at.data(), counts.data());
+    TCBOUND_LAUNCHED();
+  });
+  m.counts.long_rows = 0;
+  return place_data(algorithms, executor, m, counts, at);
+}
+
+// Whether most groups span more than 16-bit columns reach.
+bool are_scattered(const DeviceMatrix &m, const Config &config) {
+  return 2 * m.counts.wide_groups > m.groups.size() && !config.wide;
+}
+
+// Ragged groups, if rows suit them: the units of their data, else -1.
+std::int64_t arrange_ragged(Algorithms &algorithms, Executor &executor, DeviceMatrix &m, const std::int32_t *columns,
+                            const Config &config, Array<std::int64_t> &at) {
+  if (m.node > 1 || config.ragged == Config::Ragged::never) return -1;
+  std::int64_t units = arrange_ragged(algorithms, executor, m, columns, ragged_rows, config.wide, at);
+  if (units < 0) return -1;
+  const bool scattered = are_scattered(m, config);
+  if (scattered && !is_near_diagonal(algorithms, executor, m, columns))
+    units = arrange_ragged(algorithms, executor, m, columns, ragged_window, config.wide, at);
+  const std::int64_t most_slots = (scattered ? 4 : 2) * m.nonzeros; // of steps, stored or not
+  return m.counts.steps() * step_slots <= most_slots || config.ragged == Config::Ragged::always ? units : -1;
+}
+
+// Rows sorted by length within windows, which keep together rows that read neighbouring parts of x; or, where there are none, over all
+// rows, which fills groups better and brings rows of a kind together.
+std::int64_t arrange_even(Algorithms &algorithms, Executor &executor, DeviceMatrix &m, const std::int32_t *columns,
+                          const Config &config, Array<std::int32_t> &begin, Array<std::int64_t> &at) {
+  const std::int64_t nodes = m.rows / m.node, siblings = m.siblings;
+  const auto         by = [&](std::int64_t window) {
+    const std::int64_t least = nodes / most_windows + 1, whole = (std::max(window, least) + siblings - 1) / siblings * siblings;
+    return arrange(algorithms, executor, m, columns, {m.max_steps, m.node, whole}, config.wide, begin, at);
+  };
+  const std::int64_t window = config.window / m.node, units = by(window);
+  const bool         all = are_scattered(m, config) && window < nodes && !is_near_diagonal(algorithms, executor, m, columns);
+  return all ? by(nodes) : units;
 }
 
 } // namespace
@@ -367,18 +531,10 @@ DeviceMatrix::DeviceMatrix(Executor &executor, csr::DeviceArrays &a, const Confi
     node = sharing.node;
     siblings = sharing.siblings;
   }
-  const std::int64_t  nodes = rows / node;
   Array<std::int32_t> begin;
   Array<std::int64_t> at;
-  const std::int64_t  window = std::max(config.window / node, nodes / most_windows + 1);
-  Sorting             sorting{max_steps, node, (window + siblings - 1) / siblings * siblings};
-  std::int64_t        units = arrange(algorithms, executor, *this, columns.data(), sorting, config.wide, begin, at);
-  // A window keeps together rows that read neighbouring parts of x. Where most read all over x, sorting them all fills groups
-  // better, and rows of a kind come together.
-  if (2 * counts.wide_groups > groups.size() && sorting.window < nodes && !config.wide) {
-    sorting.window = nodes;
-    units = arrange(algorithms, executor, *this, columns.data(), sorting, config.wide, begin, at);
-  }
+  std::int64_t        units = arrange_ragged(algorithms, executor, *this, columns.data(), config, at);
+  if (units < 0) units = arrange_even(algorithms, executor, *this, columns.data(), config, begin, at);
   const std::int64_t group_count = groups.size();
   data = Array<std::uint8_t>(executor, unit * units);
   if (counts.long_rows > 0) {
@@ -439,12 +595,13 @@ void DeviceMatrix::diagonal(Executor &executor, double *d) const {
 }
 
 std::int64_t DeviceMatrix::product_bytes() const {
-  return data.bytes() + groups.bytes() + 4 * counts.listed_nodes + long_begin.bytes() + parts.bytes() + arrivals.bytes();
+  return data.bytes() + groups.bytes() + (ragged_sorted > 0 ? 1 : 4) * counts.listed_nodes + long_begin.bytes() +
+         parts.bytes() + arrivals.bytes() + ragged.bytes();
 }
 
 std::int64_t DeviceMatrix::stored_bytes() const {
   return data.bytes() + groups.bytes() + sorted_nodes.bytes() + offsets.bytes() + long_begin.bytes() + parts.bytes() +
-         arrivals.bytes();
+         arrivals.bytes() + ragged.bytes() + ragged_places.bytes();
 }
 
 } // namespace tcbound::fragments

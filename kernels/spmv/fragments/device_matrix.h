@@ -14,7 +14,8 @@ struct Counts {
   // Groups by the number of their steps: of class 0, of class 1, of the others.
   std::array<std::array<std::int64_t, max_step_count + 1>, 3> groups{};
   std::int64_t                                                wide_groups = 0;
-  std::int64_t                                                listed_nodes = 0; // of groups whose rows are not in order
+  std::int64_t                                                medium_groups = 0; // with 24-bit columns
+  std::int64_t                                                listed_nodes = 0;  // of groups whose rows are not in order
   std::int64_t                                                long_rows = 0;
   std::int64_t                                                long_parts = 0;
 
@@ -41,15 +42,18 @@ public:
   std::int64_t product_bytes() const;
   std::int64_t stored_bytes() const;
 
-  Arithmetic          arithmetic = Arithmetic::fp64;
-  std::int64_t        rows = 0, columns_count = 0, nonzeros = 0;
-  int                 max_steps = 1;
-  int                 node = 1;     // rows that share their columns, 1 to 4
-  int                 siblings = 1; // nodes that do
-  csr::DeviceArrays   offsets;      // no columns, no values
-  Array<std::int32_t> sorted_nodes; // by their numbers; of 1 row: rows
-  Array<Group>        groups;
-  Array<std::uint8_t> data;
+  Arithmetic           arithmetic = Arithmetic::fp64;
+  std::int64_t         rows = 0, columns_count = 0, nonzeros = 0;
+  int                  max_steps = 1;
+  int                  node = 1;     // rows that share their columns, 1 to 4
+  int                  siblings = 1; // nodes that do
+  csr::DeviceArrays    offsets;      // no columns, no values
+  Array<std::int32_t>  sorted_nodes; // by their numbers; of 1 row: rows
+  Array<Group>         groups;
+  int                  ragged_sorted = 0; // rows that are sorted by themselves where groups are ragged
+  Array<RaggedLengths> ragged;            // then, of each group
+  Array<std::uint8_t>  ragged_places;     // and of each row (ragged_row())
+  Array<std::uint8_t>  data;
   Array<std::int32_t> long_begin; // first group of each long row, and of what comes behind; these are the first rows and groups
   Array<double>       parts;      // of long rows, one a group
   Array<unsigned>     arrivals;   // of parts; 0 between products

@@ -133,13 +133,16 @@ std::string FragmentFormat::describe() const {
   const std::int64_t groups = plain_.groups.size(), slots = slots_of(plain_);
   const double       filled = slots > 0 ? static_cast<double>(plain_.nonzeros) / static_cast<double>(slots) : 1.0;
   const std::string  nodes = plain_.node == 1 ? "" : " of rows in nodes of " + std::to_string(plain_.node * plain_.siblings);
-  char               text[300];
-  std::snprintf(
-    text, sizeof text,
-    "%lld groups of fragments%s, %.1f %% of their slots filled, %lld of them with 16-bit columns; %lld long rows in "
-    "%lld parts",
-    static_cast<long long>(groups), nodes.c_str(), 100 * filled, static_cast<long long>(groups - c.wide_groups),
-    static_cast<long long>(c.long_rows), static_cast<long long>(c.long_parts));
+  const std::string  kind = plain_.ragged_sorted > 0 ? "ragged groups" : "groups",
+                    medium =
+                      plain_.ragged_sorted == ragged_window ? ", " + std::to_string(c.medium_groups) + " with 24-bit ones" : "";
+  char text[300];
+  std::snprintf(text, sizeof text,
+                "%lld %s of fragments%s, %.1f %% of their slots filled, %lld of them with 16-bit columns%s; %lld long rows in "
+                "%lld parts",
+                static_cast<long long>(groups), kind.c_str(), nodes.c_str(), 100 * filled,
+                static_cast<long long>(groups - c.wide_groups - c.medium_groups), medium.c_str(),
+                static_cast<long long>(c.long_rows), static_cast<long long>(c.long_parts));
   const std::string lossy = arithmetic() == Arithmetic::fp64
                               ? ""
                               : std::string("; lossy: values and x in ") + facts_of(arithmetic()).name + ", sums in fp32";
@@ -161,12 +164,22 @@ Work predict(const Problem &problem, bool transpose, bool accumulate) {
 }
 
 const std::vector<Variant> &variants() {
+  using Ragged = Config::Ragged;
   static const std::int64_t         all_rows = std::int64_t(1) << 31;
   static const std::vector<Variant> all = {
-    {"s12", {12, 16384, 4, true, false}},   {"s16", {16, 16384, 4, true, false}},      {"s48", {48, 16384, 4, true, false}},
-    {"r1", {24, 16384, 1, true, false}},    {"r2", {24, 16384, 2, true, false}},       {"r8", {24, 16384, 8, true, false}},
-    {"w4096", {24, 4096, 4, true, false}},  {"w-all", {24, all_rows, 4, true, false}}, {"wide", {24, 16384, 4, true, true}},
+    {"s12", {12, 16384, 4, true, false}},
+    {"s16", {16, 16384, 4, true, false}},
+    {"s48", {48, 16384, 4, true, false}},
+    {"r1", {24, 16384, 1, true, false}},
+    {"r2", {24, 16384, 2, true, false}},
+    {"r8", {24, 16384, 8, true, false}},
+    {"w4096", {24, 4096, 4, true, false}},
+    {"w-all", {24, all_rows, 4, true, false, Ragged::never}},
+    {"wide", {24, 16384, 4, true, true, Ragged::never}},
     {"rows", {24, 16384, 4, false, false}},
+    {"even", {24, 16384, 4, true, false, Ragged::never}},
+    {"ragged", {24, 16384, 4, true, false, Ragged::always}},
+    {"ragged-63", {63, 16384, 4, true, false, Ragged::always}},
   };
   return all;
 }

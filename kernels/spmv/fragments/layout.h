@@ -30,6 +30,14 @@
 // Where every 6 or 8 consecutive rows have the same columns, pairs of nodes of 3 or 4 do: siblings. Nothing else changes but that
 // both are in the same group, the first at an even place; products with several columns then load x once for both.
 //
+// Where rows are not in nodes, none is very long and lengths do not differ so much that steps would be mostly empty, all groups are
+// ragged: 32 rows of any lengths, the longest first. Row 4 i + j lies in fragment row i of slice j, and each step keeps the lanes that one
+// of their four rows needs. The 32 rows follow one another in the matrix, so that they find each other's x in the L1 and the warp writes y
+// side by side. Where rows read all over x there is nothing to find, and what counts is how often the L2 is asked, for x and for y: then a
+// window of 256 rows makes 8 groups by length, and the block that has the results of a window writes them. For the same reason such groups
+// and their columns start at multiples of 128 bytes, and where 16 bits do not reach columns have 24: first the lower 16 of all lanes, then
+// the upper 8.
+//
 // In memory: for each step, slots 0 and 1 of every lane side by side, then slots 2 and 3 (16-byte loads); behind the values the
 // columns of each lane's 4 slots side by side (values of 4 and 2 bytes, of lossy products: all 4 slots of a lane side by side, but
 // with nodes of 3 as before; columns at a multiple of 16 bytes), as 16-bit distances from the group's least column where its columns span less than
@@ -49,6 +57,7 @@ constexpr int least_fragment_class = 2;    // from it on a row fills fragment ro
 
 constexpr std::int64_t  unit = 32; // bytes; groups start at multiples of it
 constexpr std::uint16_t no_narrow_column = 0xffff;
+constexpr std::int32_t  no_medium_column = 0xffffff; // of ragged groups
 constexpr std::int32_t  no_wide_column = -1;
 
 // All of these are powers of 2, and kernels shift where dividing would take them tens of instructions.
@@ -121,16 +130,35 @@ constexpr int stored_lanes(const Group &g, int node) {
 }
 
 constexpr int column_bytes(bool wide) { return wide ? 4 : 2; }
-// `width`: bytes of a value.
-constexpr int value_bytes_of(const Group &g, int node, int width) {
-  const int bytes = stored_lanes(g, node) * values_of_lane(node) * width;
+// Bytes of the values of so many lanes. `width`: of a value.
+constexpr int value_bytes_of(int lanes, int node, int width) {
+  const int bytes = lanes * values_of_lane(node) * width;
   return width == 8 ? bytes : (bytes + 15) / 16 * 16;
 }
 
-// Bytes of a group's data, a multiple of the unit.
-constexpr std::int64_t bytes_of(const Group &g, int width) {
-  const int node = node_of(g), column_bytes_of = stored_lanes(g, node) * columns_of_lane(node) * column_bytes(g.wide);
-  return (value_bytes_of(g, node, width) + column_bytes_of + unit - 1) / unit * unit;
+// Bytes of a group's data, a multiple of the unit. lanes: of all its steps.
+constexpr std::int64_t bytes_of(const Group &g, int lanes, int width) {
+  const int node = node_of(g), of_columns = lanes * columns_of_lane(node) * column_bytes(g.wide);
+  return (value_bytes_of(lanes, node, width) + of_columns + unit - 1) / unit * unit;
+}
+
+// Ragged groups: a byte for each fragment row, the lowest for the first, with the length of the longest of its rows. Group::lanes tells
+// the bytes of a column.
+using RaggedLengths = std::uint64_t;
+constexpr int ragged_rows = 32, ragged_window = 256, ragged_class = least_fragment_class, longest_ragged = 255;
+
+constexpr int ragged_length(RaggedLengths lengths, int fragment_row) {
+  return static_cast<int>(lengths >> 8 * fragment_row & 0xff);
+}
+
+// Lanes of the first `steps` steps.
+constexpr int ragged_lanes(RaggedLengths lengths, int steps) {
+  int lanes = 0;
+  for (int row = 0; row < warp_lanes / 4; ++row) {
+    const int length = ragged_length(lengths, row);
+    lanes += length < 4 * steps ? length : 4 * steps;
+  }
+  return lanes;
 }
 
 // Where a lane finds its slots in a step.
@@ -143,6 +171,42 @@ constexpr Place place_of(const Group &g, int node, bool last_step, int lane) {
   const int log2 = log2_lanes_of(g.row_class, node), in_row = lane & ((1 << log2) - 1), lanes = static_cast<int>(g.lanes);
   if (!last_step) return {warp_lanes, lane, true};
   return {last_step_lanes(g, node), (lane >> log2) * lanes + in_row, in_row < lanes};
+}
+
+// Where the parts of a ragged group's data begin, in bytes. sorted: rows that are sorted by themselves.
+struct RaggedPlan {
+  int sorted, lanes, of_column, width; // lanes of all steps; bytes of a column and of a value
+
+  constexpr int aligned(int bytes) const {
+    const int to = sorted == ragged_window ? 128 : static_cast<int>(unit);
+    return (bytes + to - 1) / to * to;
+  }
+  constexpr int columns() const { return aligned(lanes * slices * width); }
+  constexpr int high_columns() const { return columns() + aligned(lanes * slices * 2); } // of 24 bits the upper 8
+  constexpr int end() const {
+    return of_column == 3 ? high_columns() + aligned(lanes * slices) : columns() + aligned(lanes * slices * of_column);
+  }
+};
+// span: from the least column of a group to the greatest.
+constexpr int ragged_column_bytes(std::int64_t span, int sorted) {
+  if (span < no_narrow_column) return 2;
+  return sorted == ragged_window && span < no_medium_column ? 3 : 4;
+}
+
+// As Place, with the lanes of the steps before.
+struct RaggedPlace {
+  Place place;
+  int   before;
+};
+constexpr RaggedPlace place_of_ragged(RaggedLengths lengths, int step, int lane) {
+  RaggedPlace to = {{0, lane % 4, 4 * step + lane % 4 < ragged_length(lengths, lane / 4)}, 0};
+  for (int row = 0; row < warp_lanes / 4; ++row) {
+    const int length = ragged_length(lengths, row), left = length - 4 * step, kept = left < 0 ? 0 : (left < 4 ? left : 4);
+    to.before += length < 4 * step ? length : 4 * step;
+    to.place.lanes += kept;
+    if (row < lane / 4) to.place.index += kept;
+  }
+  return to;
 }
 
 // Where a step keeps the value of a slot of the lane at that place: pairs of slots, then what is left of them; or all of the lane.
@@ -166,6 +230,10 @@ constexpr Slot slot_of(int row_class, int node, int lane, int slice) {
   return {(lane >> of_row) + (warp_lanes >> of_row) * (slice >> of_lane),
           ((lane & ((1 << of_row) - 1)) << of_lane) + (slice & ((1 << of_lane) - 1))};
 }
+
+// The matrix's row at a place from the first of those that a ragged group's rows are sorted with.
+constexpr std::int32_t ragged_row(const Group &g, int sorted, int place) { return g.row / sorted * sorted + place; }
+constexpr Slot         slot_of_ragged(int lane, int slice) { return {lane / 4 * slices + slice, lane % 4}; }
 
 // After the sums of the fragment rows have been spread over the lanes, lane 4 i + j has fragment row i of slice j. Those of a row
 // are neighbours: 2^(c - 2) lanes (of nodes: as many, at a distance of 4), of which the first stores the result of this row of

@@ -33,16 +33,18 @@ constexpr int      block_warps = block / warp_lanes;
 constexpr unsigned all_lanes = 0xffffffffU;
 
 struct Arguments {
-  const Group        *groups;
-  const std::uint8_t *data;
-  const std::int32_t *sorted_nodes, *long_begin;
-  double             *parts;
-  unsigned           *arrivals;
-  std::int32_t        group_count;
-  int                 rounds; // groups that a warp takes, one after another
-  const double       *x, *y;
-  double             *z;
-  double              alpha, beta;
+  const Group         *groups;
+  const std::uint8_t  *data;
+  const std::int32_t  *sorted_nodes, *long_begin;
+  const RaggedLengths *ragged;
+  const std::uint8_t  *ragged_places;
+  double              *parts;
+  unsigned            *arrivals;
+  std::int32_t         group_count, rows;
+  int                  rounds; // groups that a warp takes, one after another
+  const double        *x, *y;
+  double              *z;
+  double               alpha, beta;
 };
 
 // What is read once: it goes past the L1, and L2 gives it up first. Volatile, so that loads stay in the order in which they are
@@ -102,12 +104,25 @@ template <class Stored> __device__ unsigned word(const Stored &stored, int k) {
   memcpy(words, &stored, sizeof stored);
   return words[k];
 }
+// How columns are stored, and how x is read at them.
 template <int columns> struct NarrowColumns {
   using Stored = std::conditional_t<columns == 4, uint2, std::conditional_t<columns == 2, uint1, ushort1>>;
   // x counts from the group's base.
   static __device__ double gather(const double *x, const Stored &stored, int k) {
     const unsigned pair = word(stored, k / 2), column = k % 2 == 0 ? pair & 0xffffU : pair >> 16;
     return column == no_narrow_column ? 0.0 : __ldg(x + column);
+  }
+};
+struct MediumColumns { // of ragged groups
+  struct Stored {
+    uint2 low;
+    uint1 high;
+  };
+  static __device__ double gather(const double *x, const Stored &stored, int k) {
+    // Two bytes of the one word, one of the other; the last is masked.
+    const unsigned bytes = (k % 2 == 0 ? 0x0010U : 0x0032U) | static_cast<unsigned>(4 + k) << 8;
+    const unsigned column = __byte_perm(word(stored.low, k / 2), stored.high.x, bytes) & 0xffffffU;
+    return column == no_medium_column ? 0.0 : __ldg(x + column);
   }
 };
 template <int columns> struct WideColumns {
@@ -148,54 +163,141 @@ template <int count> struct Values<8, count> {
   }
 };
 
+// What a step keeps: lanes of the steps before; this lane's number among those it keeps, less the lane; lanes that it keeps; whether this
+// is one of them.
+struct Step {
+  int  before, shift, lanes;
+  bool kept;
+};
+
+// Steps of groups whose rows are about as long as each other: all lanes, but for the last step.
+struct EvenSteps {
+  Place last;
+  int   lane, count;
+
+  __device__ EvenSteps(const Group &group, int node, int lane_)
+    : last(place_of(group, node, true, lane_)), lane(lane_), count(static_cast<int>(group.steps)) {}
+
+  __device__ int value_bytes(const Group &group, int node, int width) const {
+    return value_bytes_of(stored_lanes(group, node), node, width);
+  }
+
+  // Calls f(t, its steps) for `depth` steps at a time, and in the end for what is left of them.
+  template <int depth, class F> __device__ void for_each(F &&f) const {
+    int t = 0;
+    for (; t + depth < count; t += depth) f(take<depth, false>(t));
+    static_assert(depth == 2 || depth == 4);
+    if constexpr (depth == 4) {
+      if (t + 4 == count) f(take<4, true>(t));
+      if (t + 3 == count) f(take<3, true>(t));
+    }
+    if (t + 2 == count) f(take<2, true>(t));
+    if (t + 1 == count) f(take<1, true>(t));
+  }
+
+  template <int steps> struct Some { Step of[steps]; };
+  // ends: the last of them is the group's last.
+  template <int steps, bool ends> __device__ Some<steps> take(int t) const {
+    Some<steps> some;
+#pragma unroll
+    for (int u = 0; u < steps; ++u) {
+      const bool at_end = ends && u == steps - 1;
+      some.of[u] = {(t + u) * warp_lanes, at_end ? last.index - lane : 0, at_end ? last.lanes : warp_lanes,
+                    !at_end || last.kept};
+    }
+    return some;
+  }
+};
+
+// Steps of ragged groups.
+template <int sorted> struct RaggedSteps {
+  int lane, length, all, count; // of the lane's fragment row; lanes of all steps; steps
+
+  __device__ RaggedSteps(const Group &group, RaggedLengths lengths, int lane_)
+    : lane(lane_), length(ragged_length(lengths, lane_ / 4)), count(static_cast<int>(group.steps)) {
+    const unsigned low = static_cast<unsigned>(lengths), high = static_cast<unsigned>(lengths >> 32);
+    all = static_cast<int>(__dp4a(low, 0x01010101U, __dp4a(high, 0x01010101U, 0U)));
+  }
+
+  __device__ int        value_bytes(const Group &, int, int width) const { return plan(width).columns(); }
+  __device__ RaggedPlan plan(int width) const { return {sorted, all, 3, width}; }
+
+  template <int steps> struct Some { Step of[steps]; };
+  template <int depth, class F> __device__ void for_each(F &&f) const {
+    int before = 0;
+    for (int t = 0; t < count; t += depth) { // behind the last step none is kept
+      Some<depth> some;
+#pragma unroll
+      for (int u = 0; u < depth; ++u) {
+        const bool     kept = 4 * (t + u) + lane % 4 < length;
+        const unsigned all_kept = __ballot_sync(all_lanes, kept);
+        some.of[u] = {before, __popc(all_kept & ((1U << lane) - 1U)) - lane, __popc(all_kept), kept};
+        before += __popc(all_kept);
+      }
+      f(some);
+    }
+  }
+};
+
 // Where a lane reads a group.
-template <class Columns, class Numbers, int node> struct Source {
+template <class Columns, class Numbers, int node, class Steps_> struct Source {
+  using Steps = Steps_;
   using Stored = typename Columns::Stored;
   using Real = typename Numbers::Real;
   static constexpr int at_once = lanes_side_by_side(node, Numbers::bytes) ? slices : 2; // values
   static constexpr int rest = values_of_lane(node) - at_once;                           // of a lane
   using First = Values<Numbers::bytes, at_once>;
-  static constexpr int step_firsts = warp_lanes * values_of_lane(node) / at_once;
-  static constexpr int share = slices / columns_of_lane(node); // slots with the same column
+  static constexpr int  share = slices / columns_of_lane(node); // slots with the same column
+  static constexpr bool medium = std::is_same_v<Columns, MediumColumns>;
+  using Low = std::conditional_t<medium, uint2, Stored>;
 
   Stream                        stream;
   const typename First::Stored *values;  // of the lane in step 0, the first that are read at once
-  const Stored                 *columns; // the same
+  const Low                    *columns; // the same
+  const uint1                  *high;    // the upper parts of medium ones
   const double                 *x;
-  Place                         last;
+  Steps                         steps;
   int                           lane;
 
-  __device__ Source(const Arguments &a, const Group &group, int lane_) : last(place_of(group, node, true, lane_)), lane(lane_) {
+  __device__ Source(const Arguments &a, const Group &group, const Steps &steps_, int lane_) : steps(steps_), lane(lane_) {
     const std::uint8_t *data = a.data + unit * static_cast<std::int64_t>(group.at);
     values = settled(reinterpret_cast<const typename First::Stored *>(data) + lane);
-    columns = settled(reinterpret_cast<const Stored *>(data + value_bytes_of(group, node, Numbers::bytes)) + lane);
+    const std::uint8_t *after = data + steps.value_bytes(group, node, Numbers::bytes);
+    columns = settled(reinterpret_cast<const Low *>(after) + lane);
+    if constexpr (medium)
+      high = settled(reinterpret_cast<const uint1 *>(data + steps.plan(Numbers::bytes).high_columns()) + lane);
     x = settled(a.x + group.base);
   }
 
-  // Steps t ... t + steps - 1: values and x. `ends`: the last of them is the group's last.
-  template <int steps, bool ends> __device__ void load(int t, Real (&v)[steps][slices], Real (&w)[steps][slices]) const {
-    Stored stored[steps];
+  // Values and x of some steps.
+  template <int count> __device__ void load(const Step (&of)[count], Real (&v)[count][slices], Real (&w)[count][slices]) const {
+    Stored stored[count];
 #pragma unroll
-    for (int u = 0; u < steps; ++u) {
-      const bool at_end = ends && u == steps - 1;
+    for (int u = 0; u < count; ++u) {
       memset(&stored[u], 0xff, sizeof(Stored)); // none
-      if (!at_end || last.kept) stored[u] = stream.load(columns + ((t + u) * warp_lanes + (at_end ? last.index - lane : 0)));
+      if (of[u].kept) {
+        const int at = of[u].before + of[u].shift;
+        if constexpr (medium) {
+          stored[u].low = stream.load(columns + at);
+          stored[u].high = stream.load(high + at);
+        } else {
+          stored[u] = stream.load(columns + at);
+        }
+      }
     }
 #pragma unroll
-    for (int u = 0; u < steps; ++u) {
-      const bool at_end = ends && u == steps - 1;
+    for (int u = 0; u < count; ++u) {
       using Rest = Values<Numbers::bytes, rest == 1 ? 1 : 2>;
       First first;
       Rest  second;
-      if (!at_end || last.kept) {
-        const auto *from = values + ((t + u) * step_firsts + (at_end ? last.index - lane : 0));
-        const int   lanes = at_end ? last.lanes : warp_lanes;
+      if (of[u].kept) {
+        const auto *from = values + (of[u].before * values_of_lane(node) / at_once + of[u].shift);
         first.stored = stream.load(from);
         if constexpr (rest == 1)
           second.stored =
-            stream.load(reinterpret_cast<const typename Rest::Stored *>(from) + (2 * lanes - (at_end ? last.index : lane)));
+            stream.load(reinterpret_cast<const typename Rest::Stored *>(from) + (2 * of[u].lanes - (lane + of[u].shift)));
         else if constexpr (rest == 2)
-          second.stored = stream.load(from + lanes);
+          second.stored = stream.load(from + of[u].lanes);
       }
 #pragma unroll
       for (int j = 0; j < slices; ++j)
@@ -203,7 +305,7 @@ template <class Columns, class Numbers, int node> struct Source {
     }
     __syncwarp(); // keeps the compiler from putting the loads above behind those below, which wait for columns
 #pragma unroll
-    for (int u = 0; u < steps; ++u)
+    for (int u = 0; u < count; ++u)
 #pragma unroll
       for (int k = 0; k < slices / share; ++k) {
         w[u][k * share] = static_cast<Real>(Columns::gather(x, stored[u], k));
@@ -213,25 +315,14 @@ template <class Columns, class Numbers, int node> struct Source {
   }
 };
 
-template <class Math, int node, int steps, bool ends, class Source>
-__device__ void add_steps(const Source &source, int t, typename Math::template Sums<node> &sums) {
-  typename Math::Numbers::Real v[steps][slices], w[steps][slices];
-  source.template load<steps, ends>(t, v, w);
-  Math::template add<node, steps>(sums, v, w);
-}
-
-template <class Math, int node, class Source> __device__ double sum_fragment_rows(const Source &source, int steps) {
-  constexpr int                      depth = Math::depth(node);
+template <class Math, int node, class Source> __device__ double sum_fragment_rows(const Source &source) {
   typename Math::template Sums<node> sums{};
-  int                                t = 0;
-  for (; t + depth < steps; t += depth) add_steps<Math, node, depth, false>(source, t, sums);
-  static_assert(depth == 2 || depth == 4);
-  if constexpr (depth == 4) {
-    if (t + 4 == steps) add_steps<Math, node, 4, true>(source, t, sums);
-    if (t + 3 == steps) add_steps<Math, node, 3, true>(source, t, sums);
-  }
-  if (t + 2 == steps) add_steps<Math, node, 2, true>(source, t, sums);
-  if (t + 1 == steps) add_steps<Math, node, 1, true>(source, t, sums);
+  source.steps.template for_each<Math::depth(node)>([&](const auto &some) {
+    constexpr int                count = sizeof some.of / sizeof some.of[0];
+    typename Math::Numbers::Real v[count][slices], w[count][slices];
+    source.load(some.of, v, w);
+    Math::template add<node, count>(sums, v, w);
+  });
   return Math::template collect<node>(sums, source.lane);
 }
 
@@ -252,7 +343,7 @@ __device__ void multiply_packed(const Arguments &a, const Group &group, const So
   typename Math::Numbers::Real v[1][slices] = {}, w[1][slices] = {};
   double                       sums[slices] = {};
   if (group.steps > 0) {
-    source.template load<1, true>(0, v, w);
+    source.load(source.steps.template take<1, true>(0).of, v, w);
     Math::template packed<lanes>(v[0], w[0], source.lane, sums);
   }
   if (source.lane % lanes != 0) return;
@@ -285,7 +376,7 @@ __device__ void store_part(const Arguments &a, const Group &group, std::int32_t 
 
 template <class Math, int node, class Columns>
 __device__ void multiply_group(const Arguments &a, const Group &group, std::int32_t g, int lane) {
-  const Source<Columns, typename Math::Numbers, node> source(a, group, lane);
+  const Source<Columns, typename Math::Numbers, node, EvenSteps> source(a, group, EvenSteps(group, node, lane), lane);
   if constexpr (node == 1) {
     if (group.row_class == 0) return multiply_packed<Math, 1>(a, group, source);
     if (group.row_class == 1) return multiply_packed<Math, 2>(a, group, source);
@@ -295,7 +386,7 @@ __device__ void multiply_group(const Arguments &a, const Group &group, std::int3
   const bool         has_row = node != 3 || lane % slices != 3;
   const bool         stores = has_row && (lane / apart & (lanes - 1)) == 0 && row < static_cast<int>(group.rows);
   const std::int32_t at = stores ? number_of<node>(a, group, row) : 0; // on its way while the rows are summed
-  double             sum = sum_fragment_rows<Math, node>(source, static_cast<int>(group.steps));
+  double             sum = sum_fragment_rows<Math, node>(source);
   for (int distance = apart; distance < apart * lanes; distance *= 2) sum += __shfl_xor_sync(all_lanes, sum, distance);
   if (node == 1 && group.rows == 0) return store_part(a, group, g, lane, sum);
   if (stores) store(a, at, sum);
@@ -308,27 +399,93 @@ __device__ Group load_group(const Arguments &a, std::int32_t g) {
   return group;
 }
 
-// A block takes groups that follow one another: rows that are near in the matrix find their neighbours' x in the L1.
-template <class Math, int node> __global__ void __launch_bounds__(block, Math::min_blocks(node)) multiply(Arguments a) {
+// Calls f(group's number, lane) for those that the warp takes. A block takes groups that follow one another: rows that are near in the
+// matrix find their neighbours' x in the L1.
+template <class F> __device__ void for_each_group(const Arguments &a, F &&f) {
   const int  lane = static_cast<int>(threadIdx.x % warp_lanes);
   auto       g = static_cast<std::int32_t>(blockIdx.x * block_warps * a.rounds + threadIdx.x / warp_lanes);
   const auto end = min(a.group_count, static_cast<std::int32_t>((blockIdx.x + 1) * block_warps * a.rounds));
-  for (; g < end; g += block_warps) {
+  for (; g < end; g += block_warps) f(g, lane);
+}
+
+template <class Math, int node> __global__ void __launch_bounds__(block, Math::min_blocks(node)) multiply(Arguments a) {
+  for_each_group(a, [&](std::int32_t g, int lane) {
     const Group group = load_group(a, g);
     if (group.wide)
       multiply_group<Math, node, WideColumns<columns_of_lane(node)>>(a, group, g, lane);
     else
       multiply_group<Math, node, NarrowColumns<columns_of_lane(node)>>(a, group, g, lane);
-  }
+  });
 }
 
-template <class Math, int node> void launch_nodes(Executor &executor, Arguments a, int most_rounds) {
+template <class Math, class Columns, int sorted>
+__device__ double sum_ragged(const Arguments &a, const Group &group, RaggedLengths lengths, int lane) {
+  const Source<Columns, typename Math::Numbers, 1, RaggedSteps<sorted>> source(a, group, {group, lengths, lane}, lane);
+  return sum_fragment_rows<Math, 1>(source);
+}
+
+// Lane 4 i + j ends with the row of that number.
+template <class Math, int sorted, class To>
+__device__ void multiply_ragged_group(const Arguments &a, std::int32_t g, int lane, const To &put) {
+  const Group         group = load_group(a, g);
+  const RaggedLengths lengths = __ldg(a.ragged + g);
+  const bool          stores = lane < static_cast<int>(group.rows);
+  // On its way while the rows are summed.
+  const std::int32_t at =
+    stores && !group.in_order ? ragged_row(group, sorted, __ldg(a.ragged_places + group.row + lane)) : group.row + lane;
+  double sum = 0.0;
+  if (group.wide) {
+    sum = sum_ragged<Math, WideColumns<columns_of_lane(1)>, sorted>(a, group, lengths, lane);
+  } else if constexpr (sorted == ragged_window) {
+    sum = group.lanes == 3 ? sum_ragged<Math, MediumColumns, sorted>(a, group, lengths, lane)
+                           : sum_ragged<Math, NarrowColumns<columns_of_lane(1)>, sorted>(a, group, lengths, lane);
+  } else {
+    sum = sum_ragged<Math, NarrowColumns<columns_of_lane(1)>, sorted>(a, group, lengths, lane);
+  }
+  if (stores) put(at, sum);
+}
+
+// Groups of rows that follow one another: the warp writes their results side by side.
+template <class Math> __global__ void __launch_bounds__(block, Math::min_blocks(1)) multiply_ragged(Arguments a) {
+  const auto put = [&](std::int32_t at, double sum) { store(a, at, sum); };
+  for_each_group(a, [&](std::int32_t g, int lane) { multiply_ragged_group<Math, ragged_rows>(a, g, lane, put); });
+}
+
+// A block takes the groups of a window. They come longest first; warps take them forth and back, so that each gets about as much. One by
+// one each result would cost the L2 an access, as each element of x does.
+template <class Math> __global__ void __launch_bounds__(block, Math::min_blocks(1)) multiply_windows(Arguments a) {
+  constexpr int      groups = ragged_window / ragged_rows;
+  __shared__ double  sums[ragged_window];
+  const int          lane = static_cast<int>(threadIdx.x % warp_lanes), warp = static_cast<int>(threadIdx.x / warp_lanes);
+  const std::int32_t first = static_cast<std::int32_t>(blockIdx.x) * ragged_window;
+  static_assert(groups % block_warps == 0);
+#pragma unroll 1
+  for (int round = 0; round < groups / block_warps; ++round) {
+    const int          of_round = round % 2 == 0 ? warp : block_warps - 1 - warp;
+    const std::int32_t g = static_cast<std::int32_t>(blockIdx.x) * groups + round * block_warps + of_round;
+    if (g < a.group_count)
+      multiply_ragged_group<Math, ragged_window>(a, g, lane, [&](std::int32_t at, double sum) { sums[at - first] = sum; });
+  }
+  __syncthreads();
+  for (std::int32_t row = first + static_cast<std::int32_t>(threadIdx.x); row < min(first + ragged_window, a.rows);
+       row += block)
+    store(a, row, sums[row - first]);
+}
+
+template <class Math, int node, class Kernel>
+void launch_groups(Executor &executor, Kernel *kernel, Arguments a, int most_rounds) {
   // As many as leave each multiprocessor so many times the blocks that it holds that the last ones do not count.
   constexpr int times = 8, min_blocks = Math::min_blocks(node);
   a.rounds = std::clamp(a.group_count / (times * executor.device().multiprocessors * min_blocks * block_warps), 1, most_rounds);
   const int in_block = block_warps * a.rounds;
-  multiply<Math, node><<<static_cast<unsigned>((a.group_count + in_block - 1) / in_block), block, 0,
-                         static_cast<cudaStream_t>(executor.stream())>>>(a);
+  kernel<<<static_cast<unsigned>((a.group_count + in_block - 1) / in_block), block, 0,
+           static_cast<cudaStream_t>(executor.stream())>>>(a);
+  TCBOUND_LAUNCHED();
+}
+
+template <class Math> void launch_windows(Executor &executor, const Arguments &a) {
+  multiply_windows<Math><<<static_cast<unsigned>((a.rows + ragged_window - 1) / ragged_window), block, 0,
+                           static_cast<cudaStream_t>(executor.stream())>>>(a);
   TCBOUND_LAUNCHED();
 }
 
@@ -339,22 +496,29 @@ template <class Math> void launch(Executor &executor, DeviceMatrix &m, const Pro
   a.data = m.data.data();
   a.sorted_nodes = m.sorted_nodes.data();
   a.long_begin = m.long_begin.data();
+  a.ragged = m.ragged.data();
+  a.ragged_places = m.ragged_places.data();
   a.parts = m.parts.data();
   a.arrivals = m.arrivals.data();
   a.group_count = static_cast<std::int32_t>(m.groups.size());
+  a.rows = static_cast<std::int32_t>(m.rows);
   a.x = product.x;
   a.y = product.y;
   a.z = product.z;
   a.alpha = product.alpha;
   a.beta = product.beta;
-  if (m.node == 1)
-    launch_nodes<Math, 1>(executor, a, most_rounds);
+  if (m.ragged_sorted == ragged_window)
+    launch_windows<Math>(executor, a);
+  else if (m.ragged_sorted > 0)
+    launch_groups<Math, 1>(executor, multiply_ragged<Math>, a, most_rounds);
+  else if (m.node == 1)
+    launch_groups<Math, 1>(executor, multiply<Math, 1>, a, most_rounds);
   else if (m.node == 2)
-    launch_nodes<Math, 2>(executor, a, most_rounds);
+    launch_groups<Math, 2>(executor, multiply<Math, 2>, a, most_rounds);
   else if (m.node == 3)
-    launch_nodes<Math, 3>(executor, a, most_rounds);
+    launch_groups<Math, 3>(executor, multiply<Math, 3>, a, most_rounds);
   else
-    launch_nodes<Math, 4>(executor, a, most_rounds);
+    launch_groups<Math, 4>(executor, multiply<Math, 4>, a, most_rounds);
 }
 
 } // namespace

@@ -41,7 +41,7 @@ template <int node> struct NodeSource {
   __device__ NodeSource(const Arguments &a, const Group &group_, bool again) : stream(again), group(group_) {
     const std::uint8_t *data = a.data + unit * static_cast<std::int64_t>(group.at);
     values = reinterpret_cast<const double *>(data);
-    columns = data + value_bytes_of(group, node, sizeof(double));
+    columns = data + value_bytes_of(stored_lanes(group, node), node, sizeof(double));
   }
 
   template <bool ends> __device__ bool has(int t) const { return !ends || t < static_cast<int>(group.steps); }
@@ -98,7 +98,7 @@ __device__ void fetch_ahead(const ColumnArguments &a, const Group &group, int la
   if (lane != 0 || group.steps == 0) return;
   const std::uint8_t *data = a.data + unit * static_cast<std::int64_t>(group.at);
   asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(__cvta_generic_to_global(data)),
-               "r"(static_cast<unsigned>(bytes_of(group, sizeof(double)))));
+               "r"(static_cast<unsigned>(bytes_of(group, stored_lanes(group, node_of(group)), sizeof(double)))));
 #endif
 }
 

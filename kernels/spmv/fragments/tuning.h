@@ -19,6 +19,8 @@ struct Config {
   int          rounds = 4;     // groups that a warp takes one after another, at most
   bool         nodes = true;   // rows with the same columns share them, where all rows come in nodes
   bool         wide = false;   // 32-bit columns even where 16 bits would do
+  // Whether groups are ragged: where rows suit them or, for tests, wherever they can be.
+  enum class Ragged { never, suited, always } ragged = Ragged::suited;
 };
 
 struct Variant {
