@@ -258,7 +258,7 @@ PetscErrorCode MatSeqAIJTCBoundChooseFormat(Mat A, const tcbound::Problem &probl
   if (t->settings.tune == "measure" && problem.csr.nonzeros > 0) {
     status = ChooseByTime(A, candidates, problem);
   } else {
-    tcbound::leave_out_twins(candidates);
+    tcbound::leave_out_tensor_cores(candidates);
     status = ChooseByModel(A, candidates, problem);
   }
   if (status) t->format.reset(); // it may be there, but not what belongs to it

@@ -47,15 +47,12 @@ inline bool worth_building(const Candidate &candidate, double best, double gathe
   return bytes_moved(candidate.work.bytes, candidate.kernel->gathers() ? gathered : 0.0) < best;
 }
 
-// Leaves out kernels on tensor cores and their twins, unless there is nothing else. What they store lies as the MMA wants it, which
-// takes more bytes than other formats; and between twins, which move the same bytes, nothing is gained where bytes decide. They are
-// there to be asked for by name, or found by measuring.
-inline void leave_out_twins(std::vector<Candidate> &candidates) {
-  const auto is_twin = [](const Candidate &one) {
-    return find_kernel(one.kernel->op() + "/" + one.kernel->format() + "/tensor_core") != nullptr;
-  };
-  if (!std::all_of(candidates.begin(), candidates.end(), is_twin))
-    candidates.erase(std::remove_if(candidates.begin(), candidates.end(), is_twin), candidates.end());
+// Leaves out kernels on tensor cores, unless there is nothing else: their twins on CUDA cores move the same bytes, and nothing is gained
+// where bytes decide. They are there to be asked for by name, or found by measuring.
+inline void leave_out_tensor_cores(std::vector<Candidate> &candidates) {
+  const auto on_tensor_cores = [](const Candidate &one) { return one.kernel->backend() == "tensor_core"; };
+  if (!std::all_of(candidates.begin(), candidates.end(), on_tensor_cores))
+    candidates.erase(std::remove_if(candidates.begin(), candidates.end(), on_tensor_cores), candidates.end());
 }
 
 } // namespace tcbound

@@ -17,6 +17,8 @@ template <class Numbers_> struct CudaCores {
     return node > 1 ? 5 : 6;
   }
 
+  static constexpr int min_ragged_blocks = Numbers::bytes < 8 ? min_blocks(1) : 7;
+
   template <int node> struct Sums { Real of[slices]; };
 
   template <int node, int steps>

@@ -24,6 +24,8 @@ template <class Instruction> struct TensorCores {
     return Instruction::rows == 8 ? (node > 1 ? 5 : 6) : (taken == 4 ? 3 : 4);
   }
 
+  static constexpr int min_ragged_blocks = Numbers::bytes == 8 && Instruction::rows == 8 ? 7 : min_blocks(1);
+
   template <int node> struct Sums { typename Instruction::template Sums<(node > 1)> of[slices / 2]; };
 
   template <int node, int steps>

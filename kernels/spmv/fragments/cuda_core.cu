@@ -3,6 +3,7 @@
 #include "columns.h"
 #include "fragment_format.h"
 #include "rounded.h"
+#include "spmv/tiles/sample.h"
 
 namespace tcbound {
 namespace {
@@ -19,6 +20,12 @@ public:
 
   Work predict(const Problem &problem, bool transpose, bool accumulate) const override {
     return fragments::predict(problem, transpose, accumulate);
+  }
+
+  // Other formats take fewer bytes but of rows in nodes whose values do not repeat, and ask the L2 more often where x is gathered.
+  bool suits(Executor &executor, const Problem &problem) const override {
+    return tiles::take_sample(executor, problem.csr).gathers() ||
+           fragments::seem_to_share(executor, problem.csr, fragments::Config{}.max_steps);
   }
 
   std::unique_ptr<Format> build(Executor &executor, const Problem &problem) const override {

@@ -95,9 +95,9 @@ struct NodeCounts {
 };
 
 // One warp a row.
-template <class Offset>
+template <class Offset, class Column>
 __global__ void __launch_bounds__(block)
-  count_odd_rows(const Offset *offsets, const std::int32_t *columns, std::int64_t rows, NodeCounts *counts) {
+  count_odd_rows(const Offset *offsets, const Column *columns, std::int64_t rows, NodeCounts *counts) {
   const std::int64_t row = thread_number() / warp_lanes;
   if (row >= rows) return;
   const std::int64_t begin = offsets[row], size = offsets[row + 1] - begin, before = row > 0 ? offsets[row - 1] : Offset(0);
@@ -346,29 +346,37 @@ struct Sharing {
   int node, siblings;
 };
 
-Sharing sharing_of(const NodeCounts &found, const DeviceMatrix &m) {
+Sharing sharing_of(const NodeCounts &found, std::int64_t rows, int max_steps) {
   constexpr Sharing all[] = {{4, 2}, {3, 2}, {4, 1}, {3, 1}, {2, 1}};
   for (const Sharing &one : all) {
     const int alike = one.node * one.siblings, longest_class_of = one.siblings > 1 ? longest_sibling_class : longest_node_class;
-    const bool fits = static_cast<std::int64_t>(found.longest) <= most_entries(longest_class_of, m.max_steps);
-    if (fits && m.rows % alike == 0 && found.odd[alike] == 0) return one;
+    const bool fits = static_cast<std::int64_t>(found.longest) <= most_entries(longest_class_of, max_steps);
+    if (fits && rows % alike == 0 && found.odd[alike] == 0) return one;
   }
   return {1, 1};
 }
 
-// The most rows that share their columns, if all do and none is too long to be in a node. A look at the first rows spares most
-// matrices the look at all of them.
+// The most rows that share their columns, of the first `looked_at`, if all do and none is too long to be in a node.
+template <class Offset, class Column>
+Sharing find_sharing(Algorithms &algorithms, Executor &executor, const Offset *offsets, const Column *columns,
+                     std::int64_t rows, std::int64_t looked_at, int max_steps) {
+  Array<NodeCounts> counts(executor, 1);
+  TCBOUND_CUDA(cudaMemsetAsync(counts.data(), 0, sizeof(NodeCounts), algorithms.stream()));
+  count_odd_rows<<<grid_for(looked_at * warp_lanes), block, 0, algorithms.stream()>>>(offsets, columns, looked_at,
+                                                                                      counts.data());
+  TCBOUND_LAUNCHED();
+  return sharing_of(algorithms.read(counts.data()), rows, max_steps);
+}
+
+constexpr std::int64_t first_rows = 12288; // whole nodes of any size
+
+// A look at the first rows spares most matrices the look at all of them.
 Sharing find_sharing(Algorithms &algorithms, Executor &executor, const DeviceMatrix &m, const std::int32_t *columns) {
-  constexpr std::int64_t first_rows = 12288; // whole nodes of any size
-  Array<NodeCounts>      counts(executor, 1);
-  Sharing                sharing = {1, 1};
-  for (const std::int64_t rows : {std::min(m.rows, first_rows), m.rows}) {
-    TCBOUND_CUDA(cudaMemsetAsync(counts.data(), 0, sizeof(NodeCounts), algorithms.stream()));
+  Sharing sharing = {1, 1};
+  for (const std::int64_t looked_at : {std::min(m.rows, first_rows), m.rows}) {
     csr::with_offsets(m.offsets, [&](const auto *offsets) {
-      count_odd_rows<<<grid_for(rows * warp_lanes), block, 0, algorithms.stream()>>>(offsets, columns, rows, counts.data());
-      TCBOUND_LAUNCHED();
+      sharing = find_sharing(algorithms, executor, offsets, columns, m.rows, looked_at, m.max_steps);
     });
-    sharing = sharing_of(algorithms.read(counts.data()), m);
     if (sharing.node == 1) break;
   }
   return sharing;
@@ -510,6 +518,20 @@ std::int64_t arrange_even(Algorithms &algorithms, Executor &executor, DeviceMatr
 }
 
 } // namespace
+
+bool seem_to_share(Executor &executor, const CsrView &view, int max_steps) {
+  if (view.rows == 0) return false;
+  Algorithms algorithms(executor);
+  const auto with_types = [&](auto offset, auto column) {
+    const auto *offsets = static_cast<const decltype(offset) *>(view.row_offsets.data);
+    const auto *columns = static_cast<const decltype(column) *>(view.columns.data);
+    return find_sharing(algorithms, executor, offsets, columns, view.rows, std::min(view.rows, first_rows), max_steps).node > 1;
+  };
+  const bool wide_offsets = view.row_offsets.bytes == 8, wide_columns = view.columns.bytes == 8;
+  if (wide_offsets && wide_columns) return with_types(std::int64_t(), std::int64_t());
+  if (wide_offsets) return with_types(std::int64_t(), std::int32_t());
+  return wide_columns ? with_types(std::int32_t(), std::int64_t()) : with_types(std::int32_t(), std::int32_t());
+}
 
 std::int64_t Counts::steps() const {
   std::int64_t steps = 0;

@@ -9,13 +9,13 @@ class FragmentFormat final : public Format {
 public:
   FragmentFormat(Executor &executor, const CsrView &view, MmaShape mma, const Config &config, Arithmetic arithmetic);
 
-  const char  *name() const override { return "fragments"; }
-  void         prepare(Executor &executor, bool transpose) override;
-  void         refill(Executor &executor, const double *values, MemorySpace space) override;
-  void         diagonal(Executor &executor, double *d) override { plain_.diagonal(executor, d); }
-  Work         work(bool transpose, bool accumulate) const override;
-  Work         work_of_columns(bool transpose, bool accumulate, std::int64_t count) const override;
-  double       usual_share() const override { return 0.88; }
+  const char *name() const override { return "fragments"; }
+  void        prepare(Executor &executor, bool transpose) override;
+  void        refill(Executor &executor, const double *values, MemorySpace space) override;
+  void        diagonal(Executor &executor, double *d) override { plain_.diagonal(executor, d); }
+  Work        work(bool transpose, bool accumulate) const override;
+  Work        work_of_columns(bool transpose, bool accumulate, std::int64_t count) const override;
+  double usual_share() const override { return plain_.node > 1 ? 0.97 : (plain_.ragged_sorted == ragged_window ? 0.96 : 0.88); }
   std::string  mma() const override { return mma_ == MmaShape::automatic ? std::string() : facts_of(mma_).name; }
   Arithmetic   arithmetic() const override { return plain_.arithmetic; }
   std::int64_t stored_bytes() const override;

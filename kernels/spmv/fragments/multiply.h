@@ -9,6 +9,7 @@
 //   Numbers                          one of numbers.h; v and x below are Reals of it, x not yet brought to what the values are
 //   depth(node)                      steps whose loads are on their way together, 2 or 4
 //   min_blocks(node)                 that a multiprocessor must be able to hold: what registers are left for a thread
+//   min_ragged_blocks                the same where groups are ragged
 //   Sums<node>                       what the lane keeps of the sums of its slices
 //   add<node, steps>(sums, v, x)     the products of so many steps
 //   collect<node>(sums, lane)        in lane 4 i + j, the sum of fragment row i of slice j; from there on sums are FP64
@@ -446,14 +447,14 @@ __device__ void multiply_ragged_group(const Arguments &a, std::int32_t g, int la
 }
 
 // Groups of rows that follow one another: the warp writes their results side by side.
-template <class Math> __global__ void __launch_bounds__(block, Math::min_blocks(1)) multiply_ragged(Arguments a) {
+template <class Math> __global__ void __launch_bounds__(block, Math::min_ragged_blocks) multiply_ragged(Arguments a) {
   const auto put = [&](std::int32_t at, double sum) { store(a, at, sum); };
   for_each_group(a, [&](std::int32_t g, int lane) { multiply_ragged_group<Math, ragged_rows>(a, g, lane, put); });
 }
 
 // A block takes the groups of a window. They come longest first; warps take them forth and back, so that each gets about as much. One by
 // one each result would cost the L2 an access, as each element of x does.
-template <class Math> __global__ void __launch_bounds__(block, Math::min_blocks(1)) multiply_windows(Arguments a) {
+template <class Math> __global__ void __launch_bounds__(block, Math::min_ragged_blocks) multiply_windows(Arguments a) {
   constexpr int      groups = ragged_window / ragged_rows;
   __shared__ double  sums[ragged_window];
   const int          lane = static_cast<int>(threadIdx.x % warp_lanes), warp = static_cast<int>(threadIdx.x / warp_lanes);
