@@ -9,6 +9,8 @@ static char help[] =
   "  -kernels a,b,...   kernels by name (default all that can run)  -steps a,b,...   steps a pass (default all there are)\n"
   "  -host              host kernels on one thread                  -repeats N       timed passes (15; on the host 3)\n"
   "  -quick             small grids, to test the benchmark itself   -list            the names of cases and kernels\n"
+  "  -dense             lines of cells follow each other; else all begin at multiples of 128 bytes (sweeps of relax-...: "
+  "always)\n"
   "  -output FILE       append results as JSON lines; -git_sha SHA and -git_dirty go into them\n\n";
 
 #include <petscsys.h>
@@ -27,7 +29,7 @@ using namespace tcbound::bench;
 
 struct Options {
   std::vector<std::string> cases, steps;
-  bool                     host = false, quick = false, list = false;
+  bool                     host = false, quick = false, list = false, dense = false;
   StencilOptions           measure;
 };
 
@@ -42,9 +44,10 @@ PetscErrorCode ReadOptions(int argc, char **argv, Options *o) {
   PetscCall(ReadFlag("-host", &o->host));
   PetscCall(ReadFlag("-quick", &o->quick));
   PetscCall(ReadFlag("-list", &o->list));
+  PetscCall(ReadFlag("-dense", &o->dense));
   PetscCall(ReadCount("-repeats", &o->measure.repeats));
   PetscCall(ReadProvenance(argc, argv, &o->measure.provenance));
-  PetscCall(RefuseUnread("-cases, -kernels, -steps, -host, -quick, -list, -repeats, -output, -git_sha, -git_dirty"));
+  PetscCall(RefuseUnread("-cases, -kernels, -steps, -host, -quick, -list, -dense, -repeats, -output, -git_sha, -git_dirty"));
   for (const std::string &text : o->steps) {
     const int depth = std::atoi(text.c_str());
     PetscCheck(depth >= 1, PETSC_COMM_SELF, PETSC_ERR_USER_INPUT, "-steps %s: counts of at least 1", text.c_str());
@@ -92,13 +95,14 @@ StencilCase relaxation_case(const std::string &shape, std::int64_t n, bool quick
   return one;
 }
 
-std::vector<StencilCase> all_cases(bool quick) {
+std::vector<StencilCase> all_cases(bool quick, bool dense) {
   std::vector<StencilCase> cases;
   for (const stencil::Shape &shape : stencil::shapes())
     for (const Size &size : sizes_of(shape, quick)) {
       stencil::Grid grid;
       grid.ring = shape.radius;
       for (int d = 0; d < shape.dimensions; ++d) grid.extent[d] = size.cells[d] + 2 * shape.radius;
+      if (!dense) grid.pitch = stencil::aligned_pitch(grid.extent[0]);
       cases.push_back({shape.name + "-" + size.name, {shape, random_weights(shape.points()), grid}});
     }
   cases.push_back(relaxation_case("3d7pt", 256, quick));
@@ -115,7 +119,7 @@ template <class All, class NameOf> std::string join_names(const All &all, NameOf
 }
 
 std::vector<StencilCase> cases_of(const Options &o) {
-  const std::vector<StencilCase> all = all_cases(o.quick);
+  const std::vector<StencilCase> all = all_cases(o.quick, o.dense);
   std::vector<StencilCase>       found;
   if (o.cases.empty()) return all;
   for (const std::string &name : o.cases) {
@@ -169,6 +173,7 @@ void report(const StencilCase &one, const StencilResult &result, const Device &d
            {{"steps", o.steps},
             {"points", p.shape.points()},
             {"cells", p.grid.changing(p.shape.dimensions)},
+            {"pitch", p.grid.line()},
             {"gcells_per_s", o.gcells},
             {"rho", static_cast<double>(o.work.issued_flops) / static_cast<double>(o.work.useful_flops)},
             {"mma", o.mma.empty() ? nlohmann::json() : nlohmann::json(o.mma)},
@@ -229,7 +234,7 @@ int main(int argc, char **argv) {
   PetscCall(ReadOptions(argc, argv, &options));
   try {
     if (options.list) {
-      for (const StencilCase &one : all_cases(false)) std::printf("%s\n", one.name.c_str());
+      for (const StencilCase &one : all_cases(false, false)) std::printf("%s\n", one.name.c_str());
       for (const stencil::Sweeper *sweeper : stencil::all_sweepers()) std::printf("%s\n", sweeper->name().c_str());
     } else {
       good = run(options);

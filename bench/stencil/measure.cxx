@@ -22,10 +22,12 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-std::vector<double> random_cells(std::int64_t size, int seed) {
-  std::vector<double> cells(static_cast<std::size_t>(size));
-  parallel_for(size, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) cells[i] = uniform_of(seed, i) - 0.5;
+// What is between lines is not a number, nor may it get into a cell.
+std::vector<double> random_cells(const stencil::Grid &grid, int seed) {
+  std::vector<double> cells(static_cast<std::size_t>(grid.stored()));
+  parallel_for(grid.stored(), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i)
+      cells[i] = i % grid.line() < grid.extent[0] ? uniform_of(seed, i) - 0.5 : std::nan("");
   });
   return cells;
 }
@@ -44,15 +46,21 @@ stencil::Relaxation relaxation(const Problem &problem, int steps) {
   return r;
 }
 
-std::int64_t differences(Executor &executor, const double *found, const double *expected, std::int64_t size, double tolerance) {
+// Of `lines` lines of a grid.
+std::int64_t differences(Executor &executor, const double *found, const double *expected, std::int64_t lines,
+                         const stencil::Grid &grid, double tolerance) {
 #ifdef TCBOUND_HAVE_CUDA
-  if (executor.space() == MemorySpace::cuda) return count_differences(executor, found, expected, size, tolerance);
+  if (executor.space() == MemorySpace::cuda)
+    return count_differences(executor, found, expected, lines, grid.extent[0], grid.line(), tolerance);
 #endif
   (void)executor;
   std::int64_t count = 0;
-  for (std::int64_t i = 0; i < size; ++i)
-    count += tolerance > 0.0 ? !(std::abs(found[i] - expected[i]) <= tolerance)
-                             : std::memcmp(&found[i], &expected[i], sizeof(double)) != 0;
+  for (std::int64_t line = 0; line < lines; ++line)
+    for (std::int64_t x = 0; x < grid.extent[0]; ++x) {
+      const std::int64_t i = line * grid.line() + x;
+      count += tolerance > 0.0 ? !(std::abs(found[i] - expected[i]) <= tolerance)
+                               : std::memcmp(&found[i], &expected[i], sizeof(double)) != 0;
+    }
   return count;
 }
 
@@ -60,9 +68,10 @@ std::int64_t differences(Executor &executor, const double *found, const double *
 class Bench {
 public:
   Bench(const Problem &problem, bool relaxes, Executor &executor)
-    : problem_(problem), executor_(executor), cells_(random_cells(size(), 2)), b_(random_cells(relaxes ? size() : 0, 3)),
-      in_(executor, size()), out_(executor, size()), poison_(executor, size()), expected_(executor, size()),
-      scratch_(executor, size()), source_(executor, relaxes ? size() : 0) {
+    : problem_(problem), executor_(executor), cells_(random_cells(problem.grid, 2)),
+      b_(relaxes ? random_cells(problem.grid, 3) : std::vector<double>()), in_(executor, size()), out_(executor, size()),
+      poison_(executor, size()), expected_(executor, size()), scratch_(executor, size()),
+      source_(executor, relaxes ? size() : 0) {
     const std::vector<double> nothing(static_cast<std::size_t>(size()), std::nan(""));
     executor.copy(poison_.data(), executor.space(), nothing.data(), MemorySpace::host, bytes());
     executor.copy(in_.data(), executor.space(), cells_.data(), MemorySpace::host, bytes());
@@ -95,13 +104,14 @@ public:
     apply(sweep, task, out_.data());
     // The sum of the weights' magnitudes is 1, and so is the bound of all cells: an error of rounding does not grow with a step.
     const double       tolerance = sweep.same_bits() ? 0.0 : 0x1p-53 * 64.0 * task.steps;
-    const std::int64_t wrong = differences(executor_, out_.data(), expected_.data(), size(), tolerance);
+    const std::int64_t wrong = differences(executor_, out_.data(), expected_.data(), lines(), problem_.grid, tolerance);
     if (wrong > 0) return std::to_string(wrong) + " cells differ from plain steps";
     return verify_bands(task, tolerance);
   }
 
 private:
-  std::int64_t size() const { return problem_.grid.size(); }
+  std::int64_t size() const { return problem_.grid.stored(); }
+  std::int64_t lines() const { return problem_.grid.extent[1] * problem_.grid.extent[2]; }
   std::size_t  bytes() const { return static_cast<std::size_t>(size()) * sizeof(double); }
 
   void apply(Sweep &sweep, const Task &task, double *out) {
@@ -124,7 +134,7 @@ private:
       const std::int64_t first = std::max<std::int64_t>(0, begin - reach), last = std::min(lines, end + reach);
       Problem            part = problem_;
       part.grid.extent[direction] = last - first;
-      std::vector<double> band(static_cast<std::size_t>(part.grid.size())),
+      std::vector<double> band(static_cast<std::size_t>(part.grid.stored())),
         found(static_cast<std::size_t>((end - begin) * line));
       const auto    sweep = stencil::find_sweeper("stencil/iterated/host")->build(*host, part, {1});
       const double *cells = &cells_[first * line];
@@ -134,8 +144,8 @@ private:
         sweep->run(*host, cells, band.data(), task.steps);
       executor_.copy(found.data(), MemorySpace::host, out_.data() + begin * line, executor_.space(),
                      found.size() * sizeof(double));
-      const std::int64_t wrong =
-        differences(*host, found.data(), &band[(begin - first) * line], static_cast<std::int64_t>(found.size()), tolerance);
+      const std::int64_t wrong = differences(*host, found.data(), &band[(begin - first) * line],
+                                             (end - begin) * line / problem_.grid.line(), problem_.grid, tolerance);
       if (wrong > 0) return std::to_string(wrong) + " cells differ from the host's, lines from " + std::to_string(begin);
     }
     return {};

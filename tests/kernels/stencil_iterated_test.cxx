@@ -54,7 +54,7 @@ Cells by_definition(const Problem &p, Cells cells, int steps) {
 // Runs on poisoned memory, which begins so many cells after a multiple of 256 bytes: by default it is aligned to 8 bytes only.
 Cells advance(Executor &executor, Sweep &sweep, const Problem &p, const Cells &cells, int steps, int in_begin = 1,
               int out_begin = 3) {
-  const std::int64_t size = p.grid.size();
+  const std::int64_t size = p.grid.stored();
   const std::size_t  bytes = static_cast<std::size_t>(size) * sizeof(double);
   Array<double>      in(executor, size + in_begin), out(executor, size + out_begin);
   Cells              result(static_cast<std::size_t>(size), std::nan(""));
@@ -104,6 +104,31 @@ void expect_all(Executor &executor, const Sweeper &backend, const std::vector<st
         }
       }
   }
+}
+
+// Lines farther apart than they are long, which begin at multiples of 128, 16 and 8 bytes: nothing between them gets into a cell.
+void expect_pitches(Executor &executor, const Sweeper &backend, MmaShape mma = MmaShape::automatic) {
+  for (const Shape &shape : stencil::shapes())
+    for (const std::int64_t nx : {61, 66, 131})
+      for (const int ring : {0, shape.radius}) {
+        const Problem dense = random_problem(shape, {nx, 37, 13}, ring, 1);
+        const Cells   cells = random_cells(dense.grid.size(), 2);
+        for (const std::int64_t pitch : {nx + 1, nx + 3, stencil::aligned_pitch(nx)}) {
+          Problem p = dense;
+          p.grid.pitch = pitch;
+          SCOPED_TRACE(backend.name() + ": " + name_of(p) + ", pitch " + std::to_string(pitch));
+          const Cells apart = spread(p.grid, cells);
+          for (const int depth : backend.depths(shape, mma)) {
+            const auto sweep = backend.build(executor, p, {depth, mma});
+            for (const int begin : {0, 1})
+              expect_result(dense, *sweep, gather(p.grid, advance(executor, *sweep, p, apart, depth, begin, begin)),
+                            by_definition(dense, cells, depth), depth);
+            expect_result(dense, *sweep, gather(p.grid, advance(executor, *sweep, p, apart, 2 * depth + 1)),
+                          by_definition(dense, cells, 2 * depth + 1), 2 * depth + 1);
+            if (::testing::Test::HasFailure()) return;
+          }
+        }
+      }
 }
 
 class StencilIterated : public ::testing::Test {
@@ -175,6 +200,8 @@ TEST_F(StencilIterated, composed_weights_make_several_steps) {
             stencil::box(2, 3).offsets);
 }
 
+TEST_F(StencilIterated, nothing_between_lines_gets_into_cells) { expect_pitches(*host_, sweeper("host")); }
+
 TEST_F(StencilIterated, depth_is_chosen_by_the_roofline) {
   const Problem p = random_problem(stencil::find_shape("2d5pt"), {64, 64, 1}, 1, 15);
   EXPECT_EQ(sweeper("host").build(*host_, p, {0, MmaShape::automatic, 1e6})->depth(), 8); // bytes are all that counts
@@ -193,6 +220,13 @@ TEST_F(StencilIterated, contradictions_are_errors) {
   p = good;
   p.grid.extent[2] = 2;
   EXPECT_THROW(host.build(*host_, p, {1}), Error);
+  p = good;
+  p.grid.pitch = 7;
+  EXPECT_THROW(host.build(*host_, p, {1}), Error);
+  p = random_problem(stencil::find_shape("3d7pt"), {40000, 50000, 9}, 1, 6);
+  EXPECT_NO_THROW(stencil::check_problem(p));
+  p.grid.pitch = 44000;
+  EXPECT_THROW(stencil::check_problem(p), Error);
   p = good;
   p.shape.offsets[0][0] = -2;
   EXPECT_THROW(host.build(*host_, p, {1}), Error);
@@ -249,6 +283,14 @@ TEST_F(GpuStencilIterated, tensor_cores_agree_with_the_definition) {
                      .build(*device_, random_problem(stencil::find_shape("2d49pt"), {9, 9, 1}, 3, 1), {1, facts.shape}),
                    Error);
   }
+}
+
+TEST_F(GpuStencilIterated, nothing_between_lines_gets_into_cells) {
+  expect_pitches(*device_, sweeper("plain"));
+  expect_pitches(*device_, sweeper("cuda_core"));
+  expect_pitches(*device_, sweeper("cuda_core", "banded"));
+  for (const MmaShape mma : {MmaShape::m8n8k4, MmaShape::m16n8k16})
+    if (check_mma(device_->device(), mma).empty()) expect_pitches(*device_, sweeper("tensor_core", "banded"), mma);
 }
 
 TEST_F(GpuStencilIterated, tensor_cores_repeat_their_results) {

@@ -2,6 +2,7 @@
 
 // What the tests of iterated stencils share: problems, cells and comparisons.
 
+#include <cmath>
 #include <cstring>
 #include <memory>
 #include <random>
@@ -31,6 +32,18 @@ inline Cells random_cells(std::int64_t size, std::uint64_t seed) {
   Cells                                  cells(static_cast<std::size_t>(size));
   for (double &cell : cells) cell = value(random);
   return cells;
+}
+
+// The cells of a dense array with so much between lines, none of it a number; and back.
+inline Cells spread(const Grid &grid, const Cells &dense) {
+  Cells cells(static_cast<std::size_t>(grid.stored()), std::nan(""));
+  for (std::int64_t i = 0; i < grid.size(); ++i) cells[i / grid.extent[0] * grid.line() + i % grid.extent[0]] = dense[i];
+  return cells;
+}
+inline Cells gather(const Grid &grid, const Cells &cells) {
+  Cells dense(static_cast<std::size_t>(grid.size()));
+  for (std::int64_t i = 0; i < grid.size(); ++i) dense[i] = cells[i / grid.extent[0] * grid.line() + i % grid.extent[0]];
+  return dense;
 }
 
 inline std::string name_of(const Problem &p) {

@@ -87,6 +87,7 @@ void march_through(const Marched &m, const Product &p, cudaStream_t stream) {
   grid::DeviceBox        box = {};
   grid::DeviceExceptions others = {};
   for (int d = 0; d < 3; ++d) cells.n[d] = box.end[d] = static_cast<int>(m.n[d]);
+  cells.pitch = cells.n[0];
   cells.dof = 1;
   if (p.beta != 0.0 && p.y == p.z && m.others.size() > 0) others.bits = m.others.data();
   m.marcher->launch(stream, cells, {p.alpha, p.beta, p.x, nullptr, p.y, p.z}, others, box);

@@ -24,7 +24,7 @@ __device__ __forceinline__ double after_a_step(const double *__restrict__ in, co
     const double found = in[there ? cell : safe];
     return there ? found : 0.0;
   };
-  const std::int64_t cell = (static_cast<std::int64_t>(z) * ny + y) * nx + x;
+  const std::int64_t cell = (static_cast<std::int64_t>(z) * ny + y) * s.pitch + x;
   const bool         fixed = x < s.ring || x >= nx - s.ring || y < s.ring || y >= ny - s.ring || z < s.ring || z >= nz - s.ring;
   const double       own = value(cell, exists(x, y, z));
   double             sum = 0.0;
@@ -51,7 +51,7 @@ __global__ void __launch_bounds__(side_threads)
                           : direction == 1 ? far
                                            : line),
               z = ring + (direction == 2 ? far : line);
-    const std::int64_t cell = (static_cast<std::int64_t>(z) * s.extent[1] + y) * s.extent[0] + x;
+    const std::int64_t cell = (static_cast<std::int64_t>(z) * s.extent[1] + y) * s.pitch + x;
     double             sum = 0.0;
 #pragma unroll
     for (int p = 0; p < points; ++p)

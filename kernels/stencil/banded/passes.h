@@ -38,7 +38,7 @@ public:
     Slabs slabs = plan_;
     slabs.in = in;
     slabs.out = out;
-    slabs.pairs = slabs.nx % 2 == 0 && reinterpret_cast<std::uintptr_t>(in) % 16 == 0;
+    slabs.pairs = slabs.nx % 2 == 0 && slabs.pitch % 2 == 0 && reinterpret_cast<std::uintptr_t>(in) % 16 == 0;
     advance_planes<P>
       <<<blocks_of(plan_), P::threads, shared_bytes, static_cast<cudaStream_t>(executor.stream())>>>(slabs, weights_);
     TCBOUND_LAUNCHED();

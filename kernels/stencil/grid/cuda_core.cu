@@ -33,6 +33,7 @@ DeviceGrid device_grid(const Extents &e) {
     grid.low[d] = e.low[d];
     grid.high[d] = e.high[d];
   }
+  grid.pitch = grid.n[0];
   grid.dof = e.dof;
   return grid;
 }

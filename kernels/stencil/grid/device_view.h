@@ -17,10 +17,11 @@ struct DeviceBox {
 // Extents with 32-bit counts: a plane has fewer than 2^31 rows, the grid may have more.
 struct DeviceGrid {
   int n[3], low[3], high[3];
+  int pitch; // cells from line to line
   int dof;
 
   __device__ std::int64_t cell(int i, int j, int k) const {
-    return static_cast<std::int64_t>(k) * (n[0] * n[1]) + (j * n[0] + i);
+    return static_cast<std::int64_t>(k) * (pitch * n[1]) + (j * pitch + i);
   }
   __device__ bool owned(int i, int j, int k) const {
     return unsigned(i) < unsigned(n[0]) && unsigned(j) < unsigned(n[1]) && unsigned(k) < unsigned(n[2]);

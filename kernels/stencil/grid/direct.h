@@ -55,7 +55,7 @@ template <class M> struct Around {
   static constexpr bool needs_sides(int q) { return M::box || own_plane(q); }
 
   template <bool pairs> __device__ __forceinline__ void load(const DeviceGrid &grid, const double *from, int i, int j, int k0) {
-    const std::int64_t plane = static_cast<std::int64_t>(grid.n[0]) * grid.n[1];
+    const std::int64_t plane = static_cast<std::int64_t>(grid.pitch) * grid.n[1];
     const int          lane = static_cast<int>(threadIdx.x % 32), nx = grid.n[0];
     const int          beside = lane > 0 ? 2 : reach == 1 ? -1 : -2;
     const bool         first = unsigned(i) < unsigned(nx), second = unsigned(i + 1) < unsigned(nx);
@@ -72,7 +72,7 @@ template <class M> struct Around {
         if (!needs_line(q, line)) continue;
         const int  dy = line - M::beyond;
         const bool here = exists && unsigned(j + dy) < unsigned(grid.n[1]);
-        cells[q][line] = load_two<pairs>(at + static_cast<std::int64_t>(dy) * nx, first && here, second && here);
+        cells[q][line] = load_two<pairs>(at + static_cast<std::int64_t>(dy) * grid.pitch, first && here, second && here);
       }
       edges[q] = make_double2(0.0, 0.0);
       if (M::overlap || !needs_sides(q)) continue;
@@ -195,7 +195,7 @@ __device__ __forceinline__ void compute_directly(const DeviceGrid &grid, const M
   around.template load<pairs>(grid, p.x, i, j, k0);
 #pragma unroll
   for (int q = 0; q < planes + 2 * M::reach; ++q) around.add(a, q, sums);
-  const std::int64_t      plane = static_cast<std::int64_t>(grid.n[0]) * grid.n[1];
+  const std::int64_t      plane = static_cast<std::int64_t>(grid.pitch) * grid.n[1];
   DirectResults<M, pairs> results{Results<M>(box, i, j), k0, grid.cell(i, j, k0), plane};
   if (lane < M::helpers || lane >= 32 - M::helpers) results.cells.mine = 0;
   if (exceptions.bits && !exceptions.diagonal_outside) {

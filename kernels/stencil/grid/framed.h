@@ -16,6 +16,13 @@
 
 namespace tcbound::grid {
 
+// Columns from band to band where lines begin at multiples of 16 bytes: as many as keep what warps and blocks have at the sectors, and at
+// the lines of the L2, that a line of cells begins at.
+constexpr int aligned_band(int nx, int pitch) {
+  const int of = pitch % 16 == 0 ? 16 : (pitch % 4 == 0 ? 4 : 2);
+  return (nx + of - 1) / of * of;
+}
+
 // Bands, and how they are cut.
 struct FramedPlan {
   Divisor columns, tiles; // columns from band to band; tiles of all bands
@@ -41,7 +48,9 @@ template <stencil::Kind kind_, int planes_, int down_, int blocks_> struct Frame
   // Results of a warp begin at sectors of the L2 if lines are as long as to begin at multiples of 16 bytes, for which bands are 2 columns
   // longer than lines.
   static constexpr int columns = 60; // of a warp; it reads 2 on each side
-  static constexpr int columns_of_band(int nx, bool) { return nx % 4 != 0 ? nx + 2 : nx; }
+  static constexpr int columns_of_band(int nx, int pitch, bool) {
+    return pitch % 4 != 0 ? nx + nx % 2 + 2 : aligned_band(nx, pitch);
+  }
 
   // Whether any of the planes has a point in this line of plane k0 + q - 1, which is a neighbour of one; beside its own column.
   static constexpr bool needs(int q, int dy) { return has(q, dy, 0) || has(q, dy, 1); }
@@ -60,26 +69,26 @@ template <class M> struct FramedColumns {
 
   __device__ __forceinline__ FramedColumns(const DeviceGrid &grid, const DeviceBox &core, const FramedPlan &plan, int tile,
                                            int before) {
-    const int      lane = threadIdx.x % 32, nx = grid.n[0];
+    const int      lane = threadIdx.x % 32, nx = grid.n[0], pitch = grid.pitch;
     const unsigned at = static_cast<unsigned>(max(tile * M::columns + 2 * lane - 2, 0)), band = plan.columns.divide(at);
     const int      y = core.begin[1] + static_cast<int>(band) * M::down + static_cast<int>(threadIdx.x / 32);
-    const int      x = static_cast<int>(at - band * plan.columns.by) - (nx % 4 != 0 ? (y * nx + before) & 2 : 0);
+    const int      x = static_cast<int>(at - band * plan.columns.by) - (pitch % 4 != 0 ? (y * pitch + before) & 2 : 0);
     stored = lane > 0 && lane < 31 && y < core.end[1] && x >= 0 && x < nx;
     framed[0] = x < core.begin[0] || x >= core.end[0];
     framed[1] = x + 1 < core.begin[0] || x + 1 >= core.end[0];
-    cell = min(y, core.end[1] - 1) * nx + min(max(x, 0), nx - 2);
+    cell = min(y, core.end[1] - 1) * pitch + min(max(x, 0), (nx - 1) & ~1);
   }
 };
 
 template <class M> using FramedCells = double2[M::depth][M::across];
 
 template <class M>
-__device__ __forceinline__ void load_framed(const double *x, std::int64_t plane, int nx, FramedCells<M> &cells) {
+__device__ __forceinline__ void load_framed(const double *x, std::int64_t plane, int pitch, FramedCells<M> &cells) {
 #pragma unroll
   for (int q = 0; q < M::depth; ++q, x += plane)
 #pragma unroll
     for (int dy = -1; dy <= 1; ++dy)
-      if (M::needs(q, dy)) cells[q][dy + 1] = __ldg(reinterpret_cast<const double2 *>(x + dy * nx));
+      if (M::needs(q, dy)) cells[q][dy + 1] = __ldg(reinterpret_cast<const double2 *>(x + dy * pitch));
 }
 
 // Sums add points in the order of (dz, dy, dx), the first product alone.
@@ -117,11 +126,11 @@ __device__ __forceinline__ void add_framed(const MarchCoefficients<M> &a, const 
 constexpr int frame_piece = 1024;
 
 __host__ __device__ inline std::int64_t frame_before(const DeviceGrid &grid, const DeviceBox &core) {
-  return static_cast<std::int64_t>(grid.n[0]) * (static_cast<std::int64_t>(core.begin[2] - 1) * grid.n[1] + core.end[1]);
+  return static_cast<std::int64_t>(grid.pitch) * (static_cast<std::int64_t>(core.begin[2] - 1) * grid.n[1] + core.end[1]);
 }
 
 __host__ __device__ inline std::int64_t frame_after(const DeviceGrid &grid, const DeviceBox &core) {
-  return static_cast<std::int64_t>(grid.n[0]) *
+  return static_cast<std::int64_t>(grid.pitch) *
          (static_cast<std::int64_t>(grid.n[2] - core.end[2]) * grid.n[1] - core.begin[1]);
 }
 
@@ -167,7 +176,7 @@ __device__ __forceinline__ void compute_framed(const DeviceGrid &grid, const Mar
                                                const DeviceExceptions &exceptions, const FramedPlan &plan) {
   const DeviceBox   &core = exceptions.core;
   const unsigned     chunk = plan.tiles.divide(blockIdx.x);
-  const std::int64_t plane = static_cast<std::int64_t>(grid.n[0]) * grid.n[1];
+  const std::int64_t plane = static_cast<std::int64_t>(grid.pitch) * grid.n[1];
   if (chunk >= static_cast<unsigned>(plan.chunks))
     return compute_frame(grid, p, exceptions, static_cast<int>(blockIdx.x - plan.chunks * plan.tiles.by));
   const int              first = core.begin[2] + static_cast<int>(chunk) * M::planes, k0 = min(first, core.end[2] - M::planes);
@@ -176,7 +185,7 @@ __device__ __forceinline__ void compute_framed(const DeviceGrid &grid, const Mar
 
   FramedCells<M> cells;
   double         sums[M::planes][2];
-  load_framed<M>(p.x + (k0 - 1) * plane + columns.cell, plane, grid.n[0], cells);
+  load_framed<M>(p.x + (k0 - 1) * plane + columns.cell, plane, grid.pitch, cells);
   add_framed<M>(a, cells, sums);
   if (!columns.stored) return;
   std::int64_t row = k0 * plane + columns.cell;

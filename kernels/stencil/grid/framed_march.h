@@ -27,7 +27,9 @@ struct FramedMarch {
 
   static_assert(reach < lead);
 
-  static constexpr int columns_of_band(int nx, bool aligned) { return aligned ? nx : nx + 2 - nx % 2; } // even
+  static constexpr int columns_of_band(int nx, int pitch, bool aligned) { // even
+    return aligned ? aligned_band(nx, pitch) : nx + 2 - nx % 2;
+  }
 
   static constexpr int at(int dx, int dy, int dz) { return dx + reach + across * (dy + reach + across * (dz + reach)); }
 };
@@ -47,20 +49,21 @@ template <class M> struct BandPlace {
 // What a thread brings of each plane: pairs of places in shared memory, of cells at a multiple of 16 bytes. If not aligned, lines may
 // begin at an odd multiple of 8; then their cells are a place further on.
 template <class M, bool aligned> struct FramedSources {
-  int from[M::copies]; // cell of a plane for the pair's first place if the line begins at an even one; if not aligned, -1: none
-  int corner[2], corner_at[2]; // as from, and its place, where a plane begins and ends: its pair may not be all in memory
-  unsigned first;              // 1: x begins at an odd multiple of 8
+  int      from[M::copies];         // cell of a plane for the pair's first place if the line begins at an even one; -1: none
+  int      corner[2], corner_at[2]; // as from, and its place, where a plane begins and ends: its pair may not be all in memory
+  unsigned first;                   // 1: x begins at an odd multiple of 8
 
   __device__ __forceinline__ FramedSources(const DeviceGrid &grid, const double *x, const FramedPlan &plan, BandPlace<M> tile)
     : corner{-1, -1}, corner_at{}, first(aligned ? 0 : static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(x) / 8 % 2)) {
-    const int last = grid.n[0] * grid.n[1] - 1;
+    const int last = (grid.n[1] - 1) * grid.pitch + grid.n[0] - 1;
 #pragma unroll
     for (int c = 0; c < M::copies; ++c) {
       const int    e = 2 * (c * M::threads + static_cast<int>(threadIdx.x));
       BandPlace<M> place = tile;
       place.move(plan, e % M::pitch - M::lead);
-      const int y = place.y - M::reach + e / M::pitch;
-      from[c] = e < M::plane && y >= 0 && y < grid.n[1] ? y * grid.n[0] + place.x : aligned ? 0 : -1;
+      const int  y = place.y - M::reach + e / M::pitch;
+      const bool exists = e < M::plane && y >= 0 && y < grid.n[1] && (!aligned || place.x < grid.n[0]);
+      from[c] = exists ? y * grid.pitch + place.x : -1;
       if (aligned || (from[c] != 0 && from[c] < last)) continue;
       if (from[c] == 0) corner[0] = 0, corner_at[0] = e;
       if (from[c] > 0) corner[1] = from[c], corner_at[1] = e;
@@ -75,7 +78,7 @@ template <class M, bool aligned> struct FramedSources {
     for (int c = 0; c < M::copies; ++c) {
       const int e = c * M::threads + static_cast<int>(threadIdx.x), odd = aligned ? 0 : (odd_plane + from[c]) % 2;
       if (M::pairs % M::threads != 0 && c == M::copies - 1 && e >= M::pairs) continue;
-      if (aligned || from[c] >= 0) copy_pair_or_zero(to + 2 * e, plane + from[c] - odd, true);
+      if (from[c] >= 0) copy_pair_or_zero(to + 2 * e, plane + from[c] - odd, true);
     }
     if (!aligned && (corner[0] >= 0 || corner[1] >= 0)) {
 #pragma unroll
@@ -158,13 +161,13 @@ template <class M, bool aligned> struct TileColumns {
       const int y = place.y + line;
       lines[j] = place.x < grid.n[0] ? core.end[1] - y : 0;
       own[j] = (M::reach + line) * M::pitch + M::lead + column;
-      cell[j] = y * grid.n[0] + place.x;
-      odd[j] = aligned ? 0 : static_cast<unsigned>(y * grid.n[0]) % 2;
+      cell[j] = y * grid.pitch + place.x;
+      odd[j] = aligned ? 0 : static_cast<unsigned>(y * grid.pitch) % 2;
       framed[j] = place.x < core.begin[0] || place.x >= core.end[0];
     }
   }
 
-  __device__ __forceinline__ void store(const DeviceProduct &p, std::int64_t plane, int nx, bool in_frame,
+  __device__ __forceinline__ void store(const DeviceProduct &p, std::int64_t plane, int pitch, bool in_frame,
                                         double (&sums)[M::lines][2]) const {
 #pragma unroll
     for (int r = 0; r < M::lines; ++r) sums[r][0] *= p.alpha, sums[r][1] *= p.alpha;
@@ -173,20 +176,20 @@ template <class M, bool aligned> struct TileColumns {
       for (int r = 0; r < M::lines; ++r)
 #pragma unroll
         for (int j = 0; j < 2; ++j)
-          if (r < lines[j] && framed[j] == in_frame) sums[r][j] = sums[r][j] + p.beta * p.y[plane + (cell[j] + r * nx)];
+          if (r < lines[j] && framed[j] == in_frame) sums[r][j] = sums[r][j] + p.beta * p.y[plane + (cell[j] + r * pitch)];
     }
     if (aligned && !in_frame && !framed[0] && !framed[1]) {
       double *to = p.z + plane + cell[0];
 #pragma unroll
       for (int r = 0; r < M::lines; ++r)
-        if (r < lines[0]) *reinterpret_cast<double2 *>(to + r * nx) = make_double2(sums[r][0], sums[r][1]);
+        if (r < lines[0]) *reinterpret_cast<double2 *>(to + r * pitch) = make_double2(sums[r][0], sums[r][1]);
       return;
     }
 #pragma unroll
     for (int j = 0; j < 2; ++j)
 #pragma unroll
       for (int r = 0; r < M::lines; ++r)
-        if (r < lines[j] && framed[j] == in_frame) p.z[plane + (cell[j] + r * nx)] = sums[r][j];
+        if (r < lines[j] && framed[j] == in_frame) p.z[plane + (cell[j] + r * pitch)] = sums[r][j];
   }
 };
 
@@ -196,8 +199,8 @@ __device__ __forceinline__ void march_framed(const DeviceGrid &grid, const March
                                              const DeviceExceptions &exceptions, const FramedPlan &plan, double *shared) {
   constexpr int      R = M::reach, ahead = M::stages - 1;
   const DeviceBox   &core = exceptions.core;
-  const int          nx = grid.n[0];
-  const std::int64_t plane = static_cast<std::int64_t>(nx) * grid.n[1];
+  const int          pitch = grid.pitch;
+  const std::int64_t plane = static_cast<std::int64_t>(pitch) * grid.n[1];
   const unsigned     chunk = plan.tiles.divide(blockIdx.x);
   if (chunk >= static_cast<unsigned>(plan.chunks))
     return compute_frame(grid, p, exceptions, static_cast<int>(blockIdx.x - plan.chunks * plan.tiles.by));
@@ -225,7 +228,7 @@ __device__ __forceinline__ void march_framed(const DeviceGrid &grid, const March
     for (int j = 0; j < 2; ++j) {
       const unsigned shift = aligned ? 0 : (sources.first + columns.odd[j] + static_cast<unsigned>(k * plane)) % 2;
       cells[j][0] = shared + stage * M::plane + columns.own[j] + shift;
-      cells[j][1] = cells[j][0] - shift + (aligned ? 0 : (shift + static_cast<unsigned>(nx)) % 2);
+      cells[j][1] = cells[j][0] - shift + (aligned ? 0 : (shift + static_cast<unsigned>(pitch)) % 2);
     }
     add_framed_plane<M, aligned>(a, cells, sums);
     if ((columns.framed[0] || columns.framed[1]) && k >= k0 && k < k1) { // these rows need x of this plane alone
@@ -234,9 +237,9 @@ __device__ __forceinline__ void march_framed(const DeviceGrid &grid, const March
       for (int r = 0; r < M::lines; ++r)
 #pragma unroll
         for (int j = 0; j < 2; ++j) scaled[r][j] = exceptions.diagonal * cells[j][r & 1][r * M::pitch];
-      columns.store(p, k * plane, nx, true, scaled);
+      columns.store(p, k * plane, pitch, true, scaled);
     }
-    if (k - R >= k0) columns.store(p, (k - R) * plane, nx, false, sums[0]);
+    if (k - R >= k0) columns.store(p, (k - R) * plane, pitch, false, sums[0]);
 #pragma unroll
     for (int r = 0; r < M::lines; ++r)
 #pragma unroll

@@ -96,7 +96,7 @@ template <class M> struct Sources {
       const bool     line = unsigned(j) < unsigned(grid.n[1]) && e < M::plane;
       const unsigned two =
         (line && unsigned(i) < unsigned(grid.n[0]) ? 1U : 0U) | (line && unsigned(i + 1) < unsigned(grid.n[0]) ? 2U : 0U);
-      from[copy] = two ? j * grid.n[0] + i : 0;
+      from[copy] = two ? j * grid.pitch + i : 0;
       exist |= two << (2 * copy);
     }
   }
@@ -140,7 +140,7 @@ template <class M> struct Results {
                                         unsigned which, const double (&sums)[M::per_thread][M::side]) const {
 #pragma unroll
     for (int r = 0; r < M::per_thread; ++r) {
-      const std::int64_t row = first + r * grid.n[0];
+      const std::int64_t row = first + r * grid.pitch;
       const unsigned     bits = which >> (r * M::side);
       if (M::side == 2 && pairs && (bits & 3) == 3) {
         *reinterpret_cast<double2 *>(p.z + row) =
@@ -172,7 +172,7 @@ template <class M> struct Results {
     if (exceptions.diagonal_outside)
       which = those([&](int x, int y) { return exceptions.core.has(x, y, k); });
     else if (exceptions.bits)
-      which = those([&](int x, int y) { return !exceptions.skips(x, y, k, cell + (y - j) * grid.n[0] + x - i); });
+      which = those([&](int x, int y) { return !exceptions.skips(x, y, k, cell + (y - j) * grid.pitch + x - i); });
     store(grid, p, pairs, cell, which, sums);
   }
 

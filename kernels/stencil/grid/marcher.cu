@@ -53,9 +53,10 @@ public:
       for (int *triple : {grid.n, grid.low, grid.high, area.begin, area.end, exceptions.core.begin, exceptions.core.end})
         std::swap(triple[1], triple[2]);
     }
-    MarchPlan plan = plan_of(area);
-    plan.pairs_from = grid.n[0] % 2 == 0 && aligned(p.x);
-    plan.pairs_to = grid.n[0] % 2 == 0 && aligned(p.z);
+    MarchPlan  plan = plan_of(area);
+    const bool even = grid.n[0] % 2 == 0 && grid.pitch % 2 == 0;
+    plan.pairs_from = even && aligned(p.x);
+    plan.pairs_to = even && aligned(p.z);
     const auto kernel = plan.pairs_from && plan.pairs_to ? march_kernel<M, M::direct> : march_kernel<M, false>;
     kernel<<<static_cast<unsigned>(static_cast<std::int64_t>(plan.tiles[0]) * plan.tiles[1] * plan.chunks), M::threads,
              M::shared_bytes, static_cast<cudaStream_t>(stream)>>>(grid, coefficients_, p, exceptions, area, plan);
@@ -122,7 +123,7 @@ public:
     for (int d = 0; d < 3; ++d)
       framed = framed && area.begin[d] == 0 && area.end[d] == grid.n[d] && core.begin[d] >= M::reach &&
                core.end[d] <= grid.n[d] - M::reach && core.begin[d] < core.end[d];
-    const bool pairs = grid.n[0] % 2 == 0 && aligned(p.x) && aligned(p.z);
+    const bool pairs = grid.pitch % 2 == 0 && aligned(p.x) && aligned(p.z); // a last cell's partner may be nobody's
     if (!framed || (!pairs && !M::marches))
       unframed_->launch(stream, grid, p, exceptions, area);
     else if (pairs)
@@ -139,7 +140,7 @@ private:
     const DeviceBox   &core = exceptions.core;
     const std::int64_t bands = divide_up(core.end[1] - core.begin[1], M::down);
     FramedPlan         plan{};
-    plan.columns = Divisor(static_cast<unsigned>(M::columns_of_band(grid.n[0], pairs)));
+    plan.columns = Divisor(static_cast<unsigned>(M::columns_of_band(grid.n[0], grid.pitch, pairs)));
     plan.tiles = Divisor(static_cast<unsigned>(divide_up(bands * plan.columns.by, M::columns)));
     plan.chunks = static_cast<int>(divide_up(core.end[2] - core.begin[2], M::planes));
     const unsigned blocks =

@@ -25,6 +25,7 @@ public:
       exceptions_.core.begin[d] = ring;
       exceptions_.core.end[d] = n - ring;
     }
+    grid_.pitch = static_cast<int>(problem.grid.line());
     marcher_ = grid::make_marcher(executor, cells, points, {0, 0, shape.dimensions, true});
     if (problem.grid.size() > 0) redundancy_ = marcher_->redundancy(cells);
   }

@@ -108,7 +108,7 @@ SumPoints choose_sum_points() { return sum_points_anywhere; }
 class HostPass final : public Pass, public RelaxationPass {
 public:
   HostPass(const Problem &problem, int depth)
-    : p_(problem), depth_(depth), row_(problem.grid.extent[0]),
+    : p_(problem), depth_(depth), row_(problem.grid.extent[0]), pitch_(problem.grid.line()),
       rows_(problem.shape.dimensions == 3 ? problem.grid.extent[1] : 1),
       lines_(problem.grid.extent[problem.shape.dimensions - 1]), kept_(2 * problem.shape.radius + 1),
       zeros_(static_cast<std::size_t>(row_)), sum_points_(choose_sum_points()) {}
@@ -133,7 +133,7 @@ private:
 
   void advance(const Job &job) {
     const int         r = p_.shape.radius;
-    const std::size_t needed = static_cast<std::size_t>((job.stages - 1) * kept_ * row_ * rows_);
+    const std::size_t needed = static_cast<std::size_t>((job.stages - 1) * kept_ * pitch_ * rows_);
     if (stages_.size() < needed) stages_.resize(needed);
     for (std::int64_t turn = 0; turn < lines_ + static_cast<std::int64_t>(job.stages - 1) * r; ++turn)
       for (int stage = 0; stage < job.stages; ++stage) {
@@ -144,25 +144,25 @@ private:
 
   // The line before `stage` steps of this pass: of the input, or what the stage before has made of it.
   const double *line_before(const Job &job, int stage, std::int64_t line) const {
-    return stage == 0 ? job.in + line * row_ * rows_ : kept_line(stage, line);
+    return stage == 0 ? job.in + line * pitch_ * rows_ : kept_line(stage, line);
   }
   const double *kept_line(int stage, std::int64_t line) const {
-    return stages_.data() + ((stage - 1) * kept_ + line % kept_) * row_ * rows_;
+    return stages_.data() + ((stage - 1) * kept_ + line % kept_) * pitch_ * rows_;
   }
 
   void step_line(const Job &job, int stage, std::int64_t line) {
-    double     *to = stage == job.stages - 1 ? job.out + line * row_ * rows_ : const_cast<double *>(kept_line(stage + 1, line));
+    double *to = stage == job.stages - 1 ? job.out + line * pitch_ * rows_ : const_cast<double *>(kept_line(stage + 1, line));
     const Step *step = job.steps ? job.steps + stage - (job.start ? 1 : 0) : nullptr;
     for (std::int64_t y = 0; y < rows_; ++y) {
-      const std::int64_t row = (line * rows_ + y) * row_;
-      const double      *b = job.b ? job.b + row : nullptr, *own = line_before(job, stage, line) + y * row_;
+      const std::int64_t row = (line * rows_ + y) * pitch_;
+      const double      *b = job.b ? job.b + row : nullptr, *own = line_before(job, stage, line) + y * pitch_;
       const bool         ring = fixed(line, lines_) || (p_.shape.dimensions == 3 && fixed(y, rows_));
       if (job.start && stage == 0)
-        start_row(*job.start, ring, b, to + y * row_);
+        start_row(*job.start, ring, b, to + y * pitch_);
       else if (ring)
-        for (std::int64_t x = 0; x < row_; ++x) to[y * row_ + x] = ring_cell(step, own[x], b ? b[x] : 0.0);
+        for (std::int64_t x = 0; x < row_; ++x) to[y * pitch_ + x] = ring_cell(step, own[x], b ? b[x] : 0.0);
       else
-        step_row(job, stage, line, y, step, to + y * row_);
+        step_row(job, stage, line, y, step, to + y * pitch_);
     }
   }
 
@@ -182,12 +182,12 @@ private:
     const auto        &o = p_.shape.offsets[p];
     const std::int64_t l = line + (solid ? o[2] : o[1]), row = y + (solid ? o[1] : 0);
     if (l < 0 || l >= lines_ || row < 0 || row >= rows_) return zeros_.data();
-    return line_before(job, stage, l) + row * row_;
+    return line_before(job, stage, l) + row * pitch_;
   }
 
   void step_row(const Job &job, int stage, std::int64_t line, std::int64_t y, const Step *step, double *to) {
     const int          points = p_.shape.points(), r = p_.shape.radius, ring = p_.grid.ring;
-    const double      *own = line_before(job, stage, line) + y * row_;
+    const double      *own = line_before(job, stage, line) + y * pitch_;
     const std::int64_t inner_begin = std::min<std::int64_t>(r, row_), inner_end = std::max(inner_begin, row_ - r);
     const double      *rows[most_points], *moved[most_points];
     for (int p = 0; p < points; ++p) {
@@ -195,7 +195,7 @@ private:
       moved[p] = rows[p] + p_.shape.offsets[p][0];
     }
     const Row  row = {moved, step ? step->weights.data() : p_.weights.data(), points,
-                     step ? job.b + (line * rows_ + y) * row_ : nullptr, step ? step->source : 0.0};
+                     step ? job.b + (line * rows_ + y) * pitch_ : nullptr, step ? step->source : 0.0};
     const auto near_the_end = [&](std::int64_t x) {
       double sum = 0.0;
       for (int p = 0; p < points; ++p) {
@@ -213,7 +213,7 @@ private:
 
   const Problem       p_;
   const int           depth_;
-  const std::int64_t  row_, rows_, lines_, kept_;
+  const std::int64_t  row_, pitch_, rows_, lines_, kept_;
   std::vector<double> stages_, zeros_;
   const SumPoints     sum_points_;
 };

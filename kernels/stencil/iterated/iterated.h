@@ -33,16 +33,23 @@ const Shape              &find_shape(const std::string &name); // Error(invalid)
 Shape                     star(int dimensions, int radius);
 Shape                     box(int dimensions, int radius);
 
-// Arrays hold extent[0] * extent[1] * extent[2] cells, x fastest, without padding (extent[2] is 1 in two dimensions). The
-// outermost `ring` cells of an array keep their values in every step. ring is the stencil's radius, or 0: then all cells of the
-// array change and what lies outside is 0 in every step.
+// Arrays hold extent[0] * extent[1] * extent[2] cells, x fastest (extent[2] is 1 in two dimensions). The outermost `ring` cells of an
+// array keep their values in every step. ring is the stencil's radius, or 0: then all cells of the array change and what lies outside
+// is 0 in every step. From the beginning of a line to that of the next it is `pitch` cells; what is between lines is nobody's: it may
+// be read and overwritten, and what it holds never gets into a cell.
 struct Grid {
   std::array<std::int64_t, 3> extent = {1, 1, 1};
   int                         ring = 0;
+  std::int64_t                pitch = 0; // 0: extent[0]
 
   std::int64_t size() const { return extent[0] * extent[1] * extent[2]; }
-  std::int64_t changing(int dimensions) const; // cells that a step computes
+  std::int64_t line() const { return pitch > 0 ? pitch : extent[0]; }
+  std::int64_t stored() const { return line() * extent[1] * extent[2]; } // cells of an array, with what is between lines
+  std::int64_t changing(int dimensions) const;                           // cells that a step computes
 };
+
+// The least pitch with which all lines of an array begin at multiples of 128 bytes, if the first one does.
+constexpr std::int64_t aligned_pitch(std::int64_t cells) { return (cells + 15) / 16 * 16; }
 
 struct Problem {
   Shape               shape;

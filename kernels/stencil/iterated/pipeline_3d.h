@@ -37,6 +37,7 @@ struct Tiles {
   std::int64_t      to_b; // of passes that relax: from a cell of the input to that of b, R planes before
   const PlaneRange *ranges;
   std::int64_t      plane; // cells
+  int               pitch; // cells from line to line
   int               nx, ny, nz, ring;
   int               tiles_x, tiles_y, tile_columns, tile_lines;
 };
@@ -220,7 +221,7 @@ template <class P> struct Place {
     side = x_first < g.ring || x_first + P::columns > g.nx - g.ring || y_first < g.ring || y_first + P::tile > g.ny - g.ring;
     copied = written = fixed = 0;
     const int y_lane = y_first + warp * P::lines;
-    corner = static_cast<std::int64_t>(y_lane) * g.nx + x_first + lane;
+    corner = static_cast<std::int64_t>(y_lane) * g.pitch + x_first + lane;
 #pragma unroll
     for (int j = 0; j < P::lines; ++j)
 #pragma unroll
@@ -235,16 +236,16 @@ template <class P> struct Place {
 
 // Asynchronous copies of a warp's part of a plane, whose cell (0, 0) is at `line`; zeros for what lies outside the array.
 template <class P>
-__device__ __forceinline__ void copy_plane(double *to, const double *line, bool outside, const Place<P> &place, int nx) {
+__device__ __forceinline__ void copy_plane(double *to, const double *line, bool outside, const Place<P> &place, int pitch) {
   constexpr int W = P::W, lines = P::lines, columns = P::columns;
   if (!outside && place.whole) {
 #pragma unroll
-    for (int j = 0; j < lines; ++j, line += nx)
+    for (int j = 0; j < lines; ++j, line += pitch)
 #pragma unroll
       for (int i = 0; i < W; ++i) copy_cell(to + j * columns + 32 * i, line + 32 * i);
   } else {
 #pragma unroll
-    for (int j = 0; j < lines; ++j, line += nx)
+    for (int j = 0; j < lines; ++j, line += pitch)
 #pragma unroll
       for (int i = 0; i < W; ++i)
         if (!outside && (place.copied >> (j * W + i) & 1))
@@ -283,9 +284,10 @@ __device__ __forceinline__ void advance_segment(const Tiles &g, const typename P
   const double      *from = g.in + first;
   const auto         fetch = [&](int next) { // a plane into its buffer and, of b, the one R before
     const auto outside = [&](int plane) { return plane < 0 || plane >= z_stop || plane >= g.nz; };
-    copy_plane<P>(planes + slot_of<P::slots>(next) * P::plane + lane, from, outside(next), place, g.nx);
+    copy_plane<P>(planes + slot_of<P::slots>(next) * P::plane + lane, from, outside(next), place, g.pitch);
     if constexpr (P::relaxes)
-      copy_plane<P>(sources + slot_of<P::sources>(next - R) * P::plane + lane, from + g.to_b, outside(next - R), place, g.nx);
+      copy_plane<P>(sources + slot_of<P::sources>(next - R) * P::plane + lane, from + g.to_b, outside(next - R), place,
+                    g.pitch);
     commit_copies();
     from += g.plane;
   };
@@ -330,7 +332,7 @@ __device__ __forceinline__ void advance_segment(const Tiles &g, const typename P
       __syncwarp();
       double *line = to;
 #pragma unroll
-      for (int j = 0; j < lines; ++j, line += g.nx)
+      for (int j = 0; j < lines; ++j, line += g.pitch)
 #pragma unroll
         for (int i = 0; i < W; ++i)
           if (place.written >> (j * W + i) & 1) line[32 * i] = stage[j * columns + lane + 32 * i];
@@ -374,7 +376,8 @@ template <class P> Tiles plan_tiles(const Grid &grid) {
   g.nx = static_cast<int>(grid.extent[0]);
   g.ny = static_cast<int>(grid.extent[1]);
   g.nz = static_cast<int>(grid.extent[2]);
-  g.plane = static_cast<std::int64_t>(g.nx) * g.ny;
+  g.pitch = static_cast<int>(grid.line());
+  g.plane = grid.line() * g.ny;
   g.ring = grid.ring;
   const auto split = [&](int cells, int most, int &pieces, int &each) {
     each = ceil_divide(std::max(cells, 1), ceil_divide(std::max(cells, 1), most));

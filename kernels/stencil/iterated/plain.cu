@@ -60,7 +60,7 @@ __global__ void __launch_bounds__(plain_threads)
   for (int z = blockIdx.z; z < planes; z += gridDim.z)
     for (int y = blockIdx.y; y < s.extent[1]; y += gridDim.y) {
       const bool ring = in_ring(x, s.extent[0], s.ring) || in_ring(y, s.extent[1], s.ring) || in_ring(z, planes, ring_z);
-      const std::int64_t i = (static_cast<std::int64_t>(z) * s.extent[1] + y) * s.extent[0] + x;
+      const std::int64_t i = (static_cast<std::int64_t>(z) * s.extent[1] + y) * s.pitch + x;
       out[i] = (ring ? s.ring_source : s.source) * b[i];
     }
 }

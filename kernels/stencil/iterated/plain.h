@@ -14,6 +14,7 @@ namespace tcbound::stencil {
 
 struct PlainStencil {
   int          extent[3], ring, radius;
+  std::int64_t pitch;
   std::int64_t distance[most_points]; // of neighbours, in cells
   int          offset[most_points][3];
   double       weight[most_points];
@@ -24,11 +25,12 @@ inline PlainStencil plain_stencil(const Problem &problem) {
   PlainStencil s = {};
   s.ring = problem.grid.ring;
   s.radius = problem.shape.radius;
+  s.pitch = problem.grid.line();
   for (int d = 0; d < 3; ++d) s.extent[d] = static_cast<int>(problem.grid.extent[d]);
   for (int p = 0; p < problem.shape.points(); ++p) {
     const auto &o = problem.shape.offsets[p];
     for (int d = 0; d < 3; ++d) s.offset[p][d] = o[d];
-    s.distance[p] = (static_cast<std::int64_t>(o[2]) * s.extent[1] + o[1]) * s.extent[0] + o[0];
+    s.distance[p] = (static_cast<std::int64_t>(o[2]) * s.extent[1] + o[1]) * s.pitch + o[0];
     s.weight[p] = problem.weights[p];
   }
   return s;
@@ -50,7 +52,7 @@ template <int points, int dimensions, bool relaxes>
 __device__ __forceinline__ void step_cell(const double *__restrict__ in, const double *__restrict__ b, double *__restrict__ out,
                                           const PlainStencil &s, int x, int y, int z) {
   const int          place[3] = {x, y, z};
-  const std::int64_t i = (static_cast<std::int64_t>(z) * s.extent[1] + y) * s.extent[0] + x;
+  const std::int64_t i = (static_cast<std::int64_t>(z) * s.extent[1] + y) * s.pitch + x;
   bool               fixed = false, inner = true;
 #pragma unroll
   for (int d = 0; d < dimensions; ++d) {

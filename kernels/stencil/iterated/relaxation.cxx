@@ -74,7 +74,7 @@ std::vector<PassRelaxation::Leg> PassRelaxation::legs(int steps, bool zero_start
 
 void PassRelaxation::relax(Executor &executor, const double *in, const double *b, double *out, const Relaxation &relaxation,
                            Array<double> &scratch) const {
-  const std::int64_t      size = problem_.grid.size();
+  const std::int64_t      size = problem_.grid.stored();
   const std::vector<Step> steps = steps_of(problem_, relaxation);
   const std::vector<Leg>  order = legs(static_cast<int>(steps.size()), !in);
   const std::size_t       bytes = static_cast<std::size_t>(size) * sizeof(double);

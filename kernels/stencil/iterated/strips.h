@@ -47,6 +47,7 @@ struct Strips {
   const double *in, *b; // b: only of engines that relax
   double       *out;
   int           nx, ny, ring;
+  std::int64_t  pitch; // cells from row to row
   int           strips, strip_columns, segments, segment_rows, side_segments, side_rows;
 
   __host__ __device__ int sides() const { return strips < 2 ? strips : 2; }
@@ -101,24 +102,24 @@ __global__ void __launch_bounds__(32, P::resident) advance_strips(const Strips g
           to[32 * j] = 0.0;
     }
   };
-  const std::int64_t first = static_cast<std::int64_t>(y_fetched) * g.nx + x_lane;
+  const std::int64_t first = y_fetched * g.pitch + x_lane;
   const double      *from = g.in + first, *from_b = nullptr;
-  if constexpr (P::sources > 0) from_b = g.b + (first - static_cast<std::int64_t>(R) * g.nx);
+  if constexpr (P::sources > 0) from_b = g.b + (first - R * g.pitch);
   const auto fetch = [&] { // the next row into its buffer and, of b, the one R before
     copy_row(rows + slot_of<ahead>(y_fetched) * columns + lane, from, y_fetched);
     if constexpr (P::sources > 0) {
       copy_row(sources + slot_of<P::sources>(y_fetched - R) * columns + lane, from_b, y_fetched - R);
-      from_b += g.nx;
+      from_b += g.pitch;
     }
     commit_copies();
-    from += g.nx;
+    from += g.pitch;
     ++y_fetched;
   };
 
   typename P::State state(w, lane);
 #pragma unroll 1
   for (int i = 0; i < ahead - 1; ++i) fetch();
-  double    *to = g.out + static_cast<std::int64_t>(y_begin) * g.nx + x_lane;
+  double    *to = g.out + y_begin * g.pitch + x_lane;
   int        y = y_begin - P::margin;
   const auto turn = [&](auto edge) {
     double v[W];
@@ -134,7 +135,7 @@ __global__ void __launch_bounds__(32, P::resident) advance_strips(const Strips g
 #pragma unroll
       for (int j = 0; j < W; ++j)
         if (written >> j & 1) to[32 * j] = buffer[lane + 32 * j];
-      to += g.nx;
+      to += g.pitch;
     }
     ++y;
   };
@@ -165,6 +166,7 @@ template <class P> Strips plan_strips(const Grid &grid, int multiprocessors) {
   const int    warps = P::resident * multiprocessors;
   Strips       g = {};
   g.nx = static_cast<int>(grid.extent[0]);
+  g.pitch = grid.line();
   g.ny = static_cast<int>(grid.extent[1]);
   g.ring = grid.ring;
   const int nx = std::max(1, g.nx), ny = std::max(1, g.ny), least = std::min(ny, 4 * P::margin);

@@ -23,7 +23,7 @@ public:
   }
 
   void run(Executor &executor, const double *in, double *out, int steps) override {
-    const std::int64_t        size = problem_.grid.size();
+    const std::int64_t        size = problem_.grid.stored();
     const std::vector<Pass *> order = order_of(steps);
     if (size == 0) return;
     if (order.empty())
