@@ -259,8 +259,8 @@ TEST_P(GpuRoundedFragments, SaysWhatItIs) {
       EXPECT_EQ(format->mma(), tensor ? facts_of(facts.mma).name : "");
       EXPECT_NE(format->describe().find(std::string("lossy: values and x in ") + facts.name), std::string::npos);
       EXPECT_EQ(work.padded_flops, work.useful_flops);
-      EXPECT_EQ(work.bytes,
-                facts.value_bytes * a.nonzeros() + 2 * a.nonzeros() / (in_nodes_of_4 ? 4 : 1) + 100 * 16 + 8 * (3200 + 400));
+      EXPECT_EQ(work.bytes, facts.value_bytes * a.nonzeros() + 2 * a.nonzeros() / (in_nodes_of_4 ? 4 : 1) +
+                              100 * (in_nodes_of_4 ? 16 : 16 + 8) + 8 * (3200 + 400));
       EXPECT_EQ(work.issued_flops, (tensor ? (in_nodes_of_4 ? 8 : 16) : 1) * work.useful_flops);
       EXPECT_LE(kernel().predict(problem, false, false).bytes, work.bytes);
       problem.mma = facts.mma;

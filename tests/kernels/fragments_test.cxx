@@ -142,6 +142,7 @@ TEST_P(GpuFragments, RaggedGroups) {
                {lengths_up_to(70, 3), true, "with 16-bit columns; 0 long rows"}};
   for (const auto &[a, ragged, columns] : cases)
     for (const MmaShape shape : shapes()) {
+      if (a.columns_count > 2000000 && shape != shapes()[0]) continue; // x is long
       const Stored stored(a);
       const auto   format = fragments::build(executor(), stored.problem().csr, shape, Config{});
       EXPECT_EQ(format->describe().find("ragged") != std::string::npos, ragged) << a.name << ": " << format->describe();
