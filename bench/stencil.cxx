@@ -9,8 +9,7 @@ static char help[] =
   "  -kernels a,b,...   kernels by name (default all that can run)  -steps a,b,...   steps a pass (default all there are)\n"
   "  -host              host kernels on one thread                  -repeats N       timed passes (15; on the host 3)\n"
   "  -quick             small grids, to test the benchmark itself   -list            the names of cases and kernels\n"
-  "  -dense             lines of cells follow each other; else all begin at multiples of 128 bytes (sweeps of relax-...: "
-  "always)\n"
+  "  -aligned           lines of cells begin at multiples of 128 bytes; else they follow each other (in relax-...: always)\n"
   "  -output FILE       append results as JSON lines; -git_sha SHA and -git_dirty go into them\n\n";
 
 #include <petscsys.h>
@@ -29,7 +28,7 @@ using namespace tcbound::bench;
 
 struct Options {
   std::vector<std::string> cases, steps;
-  bool                     host = false, quick = false, list = false, dense = false;
+  bool                     host = false, quick = false, list = false, aligned = false;
   StencilOptions           measure;
 };
 
@@ -44,10 +43,10 @@ PetscErrorCode ReadOptions(int argc, char **argv, Options *o) {
   PetscCall(ReadFlag("-host", &o->host));
   PetscCall(ReadFlag("-quick", &o->quick));
   PetscCall(ReadFlag("-list", &o->list));
-  PetscCall(ReadFlag("-dense", &o->dense));
+  PetscCall(ReadFlag("-aligned", &o->aligned));
   PetscCall(ReadCount("-repeats", &o->measure.repeats));
   PetscCall(ReadProvenance(argc, argv, &o->measure.provenance));
-  PetscCall(RefuseUnread("-cases, -kernels, -steps, -host, -quick, -list, -dense, -repeats, -output, -git_sha, -git_dirty"));
+  PetscCall(RefuseUnread("-cases, -kernels, -steps, -host, -quick, -list, -aligned, -repeats, -output, -git_sha, -git_dirty"));
   for (const std::string &text : o->steps) {
     const int depth = std::atoi(text.c_str());
     PetscCheck(depth >= 1, PETSC_COMM_SELF, PETSC_ERR_USER_INPUT, "-steps %s: counts of at least 1", text.c_str());
@@ -95,14 +94,14 @@ StencilCase relaxation_case(const std::string &shape, std::int64_t n, bool quick
   return one;
 }
 
-std::vector<StencilCase> all_cases(bool quick, bool dense) {
+std::vector<StencilCase> all_cases(bool quick, bool aligned) {
   std::vector<StencilCase> cases;
   for (const stencil::Shape &shape : stencil::shapes())
     for (const Size &size : sizes_of(shape, quick)) {
       stencil::Grid grid;
       grid.ring = shape.radius;
       for (int d = 0; d < shape.dimensions; ++d) grid.extent[d] = size.cells[d] + 2 * shape.radius;
-      if (!dense) grid.pitch = stencil::aligned_pitch(grid.extent[0]);
+      if (aligned) grid.pitch = stencil::aligned_pitch(grid.extent[0]);
       cases.push_back({shape.name + "-" + size.name, {shape, random_weights(shape.points()), grid}});
     }
   cases.push_back(relaxation_case("3d7pt", 256, quick));
@@ -119,7 +118,7 @@ template <class All, class NameOf> std::string join_names(const All &all, NameOf
 }
 
 std::vector<StencilCase> cases_of(const Options &o) {
-  const std::vector<StencilCase> all = all_cases(o.quick, o.dense);
+  const std::vector<StencilCase> all = all_cases(o.quick, o.aligned);
   std::vector<StencilCase>       found;
   if (o.cases.empty()) return all;
   for (const std::string &name : o.cases) {
