@@ -183,7 +183,7 @@ struct EvenSteps {
     return value_bytes_of(stored_lanes(group, node), node, width);
   }
 
-  // Calls f(t, its steps) for `depth` steps at a time, and in the end for what is left of them.
+  // Calls f with `depth` steps at a time, and in the end with what is left of them.
   template <int depth, class F> __device__ void for_each(F &&f) const {
     int t = 0;
     for (; t + depth < count; t += depth) f(take<depth, false>(t));

@@ -33,7 +33,7 @@ __global__ void __launch_bounds__(frame_threads)
 
   for (int i = threadIdx.x; i < pitch * lines; i += frame_threads) {
     const int x = x_first + i % pitch, y = y_first + i / pitch;
-    cells[0][i] = exists(x, y) ? in[y * s.pitch + x] : 0.0;
+    cells[0][i] = exists(x, y) ? in[static_cast<std::int64_t>(y) * s.pitch + x] : 0.0;
   }
 #pragma unroll 1
   for (int step = 1; step <= T; ++step) {
@@ -50,7 +50,7 @@ __global__ void __launch_bounds__(frame_threads)
         for (int p = 1; p < points; ++p) sum = fma(s.weight[p], from[at + s.offset[p][1] * pitch + s.offset[p][0]], sum);
       }
       to[at] = sum;
-      if (step == T && exists(x, y)) out[y * s.pitch + x] = sum;
+      if (step == T && exists(x, y)) out[static_cast<std::int64_t>(y) * s.pitch + x] = sum;
     }
   }
 }

@@ -38,7 +38,7 @@ struct Slabs {
   const double *in;
   double       *out;
   int           nx, ny, nz, ring_x, ring_y, ring_z;
-  std::int64_t  pitch;              // cells from line to line
+  int           pitch;              // cells from line to line
   int           first_column, lead; // as the engine's
   int           tiles_x, tiles_y, planes_each;
   bool          pairs; // lines begin at multiples of 16 bytes, and so do those of buffers
@@ -92,7 +92,7 @@ template <class P> struct Tile {
       const int  x = x_first + column;
       const bool first = line_exists && (whole || (x >= 0 && x < g.nx)),
                  second = line_exists && (whole || (x + 1 >= 0 && x + 1 < g.nx));
-      const double *from = corner + line * g.pitch + column;
+      const double *from = corner + static_cast<std::int64_t>(line) * g.pitch + column;
       double       *to = buffer + line * P::pitch + column;
       if (g.pairs) {
         copy_pair_or_zero(to, first ? from : g.in, first);
@@ -118,7 +118,7 @@ template <class P> struct Tile {
       const int  column = e % B::width, line = e / B::width, x = x_first + column, y = y_first + line;
       const bool own = x >= x_low && x < x_high && y >= y_low && y < y_high;
       const bool changes = x >= x_begin && x < x_end && y >= y_begin && y < y_end;
-      if (own && (all || !changes)) plane[y * g.pitch + x] = buffer[line * P::pitch + column];
+      if (own && (all || !changes)) plane[static_cast<std::int64_t>(y) * g.pitch + x] = buffer[line * P::pitch + column];
     }
   }
 };
@@ -135,13 +135,13 @@ __global__ void __launch_bounds__(P::threads, P::resident)
   const int                 lane = threadIdx.x % 32, warp = threadIdx.x / 32, item = static_cast<int>(blockIdx.x);
   double *const             scratch = planes + B::count * B::plane + warp * P::scratch;
   const banded::Tile<P>     tile(g, item % g.tiles());
-  const std::int64_t        plane_cells = g.pitch * g.ny;
+  const std::int64_t        plane_cells = static_cast<std::int64_t>(g.pitch) * g.ny;
   const int                 z_begin = item / g.tiles() * g.planes_each, z_end = min(z_begin + g.planes_each, g.nz);
   const int                 window = g.lead + P::window_line(warp) * P::pitch + P::window_column(warp); // in a buffer
   const auto                back = [](int slot, int n) { return slot < n ? slot - n + B::count : slot - n; };
 
   int           z_fetched = z_begin - R;
-  const double *from = g.in + z_fetched * plane_cells + tile.y_first * g.pitch + tile.x_first;
+  const double *from = g.in + z_fetched * plane_cells + static_cast<std::int64_t>(tile.y_first) * g.pitch + tile.x_first;
   const auto    fetch = [&](int slot) {
     if (z_fetched < z_end + R) tile.fetch(g, from, planes + slot * B::plane, z_fetched >= 0 && z_fetched < g.nz);
     commit_copies();
@@ -160,7 +160,7 @@ __global__ void __launch_bounds__(P::threads, P::resident)
     written |= (x >= tile.x_begin && x < tile.x_end && y < tile.y_end ? 1U : 0U) << j;
   }
   double *plane_out = g.out + static_cast<std::int64_t>(z_begin) * plane_cells;
-  double *to = plane_out + y_lane * g.pitch + x_lane + P::column_of(lane, 0);
+  double *to = plane_out + static_cast<std::int64_t>(y_lane) * g.pitch + x_lane + P::column_of(lane, 0);
   int     slot = 0;
 #pragma unroll 1
   for (int z = z_begin - R; z < z_end + R; ++z) {
@@ -177,7 +177,8 @@ __global__ void __launch_bounds__(P::threads, P::resident)
         P::arrange(done, scratch, lane);
 #pragma unroll
         for (int j = 0; j < results; ++j)
-          if (written >> j & 1) to[P::line_of(j) * g.pitch + (P::column_of(lane, j) - P::column_of(lane, 0))] = done[j];
+          if (written >> j & 1)
+            to[static_cast<std::int64_t>(P::line_of(j)) * g.pitch + (P::column_of(lane, j) - P::column_of(lane, 0))] = done[j];
       }
       plane_out += plane_cells;
       to += plane_cells;
@@ -192,7 +193,7 @@ template <class P> Slabs plan_slabs(const Grid &grid, int dimensions, int reside
   const bool flat = dimensions == 2;
   Slabs      g = {};
   g.nx = static_cast<int>(grid.extent[0]);
-  g.pitch = grid.line();
+  g.pitch = static_cast<int>(grid.line());
   g.ny = flat ? 1 : static_cast<int>(grid.extent[1]);
   g.nz = static_cast<int>(grid.extent[flat ? 1 : 2]);
   g.ring_x = g.ring_z = grid.ring;

@@ -13,8 +13,7 @@
 namespace tcbound::stencil {
 
 struct PlainStencil {
-  int          extent[3], ring, radius;
-  std::int64_t pitch;
+  int          extent[3], ring, radius, pitch;
   std::int64_t distance[most_points]; // of neighbours, in cells
   int          offset[most_points][3];
   double       weight[most_points];
@@ -25,7 +24,7 @@ inline PlainStencil plain_stencil(const Problem &problem) {
   PlainStencil s = {};
   s.ring = problem.grid.ring;
   s.radius = problem.shape.radius;
-  s.pitch = problem.grid.line();
+  s.pitch = static_cast<int>(problem.grid.line());
   for (int d = 0; d < 3; ++d) s.extent[d] = static_cast<int>(problem.grid.extent[d]);
   for (int p = 0; p < problem.shape.points(); ++p) {
     const auto &o = problem.shape.offsets[p];

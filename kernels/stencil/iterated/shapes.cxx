@@ -92,7 +92,7 @@ void check_problem(const Problem &problem) {
   for (int d = 0; d < 3; ++d)
     if (grid.extent[d] < 0 || grid.extent[d] > (1 << 30) || (d >= shape.dimensions && grid.extent[d] != 1))
       fail("an extent of " + std::to_string(grid.extent[d]));
-  if (grid.pitch != 0 && grid.pitch < grid.extent[0])
+  if (grid.pitch != 0 && (grid.pitch < grid.extent[0] || grid.pitch > (1 << 30)))
     fail("lines of " + std::to_string(grid.extent[0]) + " cells in a pitch of " + std::to_string(grid.pitch));
   if (shape.dimensions == 3 && grid.line() * grid.extent[1] > (std::int64_t(1) << 31) - 1)
     fail("planes of " + std::to_string(grid.line() * grid.extent[1]) + " cells; 2147483647 at most");

@@ -47,8 +47,8 @@ struct Strips {
   const double *in, *b; // b: only of engines that relax
   double       *out;
   int           nx, ny, ring;
-  std::int64_t  pitch; // cells from row to row
   int           strips, strip_columns, segments, segment_rows, side_segments, side_rows;
+  int pitch; // cells from row to row; in another place of the launch's parameters it makes two kernels spill (nvcc 13.0)
 
   __host__ __device__ int sides() const { return strips < 2 ? strips : 2; }
   __host__ __device__ int items() const { return sides() * side_segments + (strips - sides()) * segments; }
@@ -102,9 +102,9 @@ __global__ void __launch_bounds__(32, P::resident) advance_strips(const Strips g
           to[32 * j] = 0.0;
     }
   };
-  const std::int64_t first = y_fetched * g.pitch + x_lane;
+  const std::int64_t first = static_cast<std::int64_t>(y_fetched) * g.pitch + x_lane;
   const double      *from = g.in + first, *from_b = nullptr;
-  if constexpr (P::sources > 0) from_b = g.b + (first - R * g.pitch);
+  if constexpr (P::sources > 0) from_b = g.b + (first - static_cast<std::int64_t>(R) * g.pitch);
   const auto fetch = [&] { // the next row into its buffer and, of b, the one R before
     copy_row(rows + slot_of<ahead>(y_fetched) * columns + lane, from, y_fetched);
     if constexpr (P::sources > 0) {
@@ -119,7 +119,7 @@ __global__ void __launch_bounds__(32, P::resident) advance_strips(const Strips g
   typename P::State state(w, lane);
 #pragma unroll 1
   for (int i = 0; i < ahead - 1; ++i) fetch();
-  double    *to = g.out + y_begin * g.pitch + x_lane;
+  double    *to = g.out + static_cast<std::int64_t>(y_begin) * g.pitch + x_lane;
   int        y = y_begin - P::margin;
   const auto turn = [&](auto edge) {
     double v[W];
@@ -166,7 +166,7 @@ template <class P> Strips plan_strips(const Grid &grid, int multiprocessors) {
   const int    warps = P::resident * multiprocessors;
   Strips       g = {};
   g.nx = static_cast<int>(grid.extent[0]);
-  g.pitch = grid.line();
+  g.pitch = static_cast<int>(grid.line());
   g.ny = static_cast<int>(grid.extent[1]);
   g.ring = grid.ring;
   const int nx = std::max(1, g.nx), ny = std::max(1, g.ny), least = std::min(ny, 4 * P::margin);
