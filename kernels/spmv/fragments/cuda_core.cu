@@ -3,6 +3,7 @@
 #include "columns.h"
 #include "fragment_format.h"
 #include "rounded.h"
+#include "sharing.h"
 #include "spmv/tiles/sample.h"
 
 namespace tcbound {

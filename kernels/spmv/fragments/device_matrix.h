@@ -22,9 +22,6 @@ struct Counts {
   std::int64_t steps() const; // of all groups
 };
 
-// Whether the first rows of a matrix in device memory come in nodes.
-bool seem_to_share(Executor &executor, const CsrView &view, int max_steps);
-
 // One matrix in device memory in the order of layout.h.
 class DeviceMatrix {
 public:
