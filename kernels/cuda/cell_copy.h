@@ -26,6 +26,13 @@ __device__ __forceinline__ void copy_pair_or_zero(double *to, const double *from
                : "memory");
 }
 
+// Two cells that exist, and asks for the 128 bytes that the pair is in to be in the L2: for what others read too.
+__device__ __forceinline__ void copy_pair_of_line(double *to, const double *from) {
+  asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;" ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(to))),
+               "l"(__cvta_generic_to_global(from))
+               : "memory");
+}
+
 // Ends a group of copies of this thread.
 __device__ __forceinline__ void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 

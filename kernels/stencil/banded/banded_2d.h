@@ -1,7 +1,7 @@
 #pragma once
 
-// Device code of tensor_core.cu and cuda_core.cu: an engine of march.h whose rows are multiplied by banded matrices. For .cu files
-// only.
+// Device code of tensor_core.cu and cuda_core.cu: an engine of march.h and direct_2d.h whose rows are multiplied by banded matrices.
+// For .cu files only.
 //
 // A row of 128 cells and what is left and right of them is read as a matrix of 16 windows, one for each 8 results, times a banded
 // (Toeplitz) matrix for each row of the stencil:
@@ -10,7 +10,7 @@
 // sides, the nearest first, so that narrow rows of the stencil need fewer of them. A row is loaded once and multiplied by all 2R + 1
 // matrices, which stay in registers, onto the sums of 2R + 1 rows. Of a row of the stencil with one point a matrix would have one
 // non-zero of 8: both kernels multiply and add there. The twin on CUDA cores computes the same results in the same lanes from the same
-// buffers, by multiply-adds with the weights that may differ from 0.
+// buffers or registers, by multiply-adds with the weights that may differ from 0.
 //
 // A zero of a band times what is not finite is NaN: infinities and NaN spread to all 8 results of a window that holds them.
 
@@ -28,8 +28,9 @@ constexpr int half_width(Outline outline, int R, int dy) {
   return outline == Outline::star ? 0 : R - (dy < 0 ? -dy : dy);
 }
 
-// As march.h says.
-template <Arithmetic arithmetic_, Outline outline_, int R_, int warps_, int resident_, int ahead_, int best_planes_>
+// As march.h says; direct_2d.h needs but the first three.
+template <Arithmetic arithmetic_, Outline outline_, int R_, int warps_ = 4, int resident_ = 1, int ahead_ = 1,
+          int best_planes_ = 1>
 struct Banded2d {
   using Weights = Weights2d;
 
@@ -92,6 +93,59 @@ struct Banded2d {
   struct Operands {
     double a[2 * steps]; // a[2 i + h]: step i
     double near[2][2 + 8];
+
+    // From registers: own[h] are columns 2 lane + (0, 1) of a half's 64; around its ends lanes count from 0 again: left[h] of the last lanes
+    // are the cells to the left of lane 0's, right[h] of the first lanes those to the right of lane 31's. reach: how far the row is used to
+    // the sides.
+    __device__ __forceinline__ Operands(const double2 (&owns)[2], const double2 (&left)[2], const double2 (&right)[2],
+                                        int reach, int lane) {
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        const double2 own = owns[h];
+        // What lanes `distance` to the right and to the left need of this one.
+        const auto to_right = [&](int distance) { return lane + distance < 32 ? own : left[h]; };
+        const auto to_left = [&](int distance) { return lane >= distance ? own : right[h]; };
+        const auto from = [](double value, int other) { return __shfl_sync(~0U, value, other); };
+        if constexpr (twin) {
+          near[h][4] = own.x;
+          near[h][5] = own.y;
+          if (reach > 0) {
+            near[h][3] = from(to_right(1).y, lane - 1);
+            near[h][6] = from(to_left(1).x, lane + 1);
+          }
+          if (reach > 1) {
+            near[h][2] = from(to_right(1).x, lane - 1);
+            near[h][7] = from(to_left(1).y, lane + 1);
+          }
+          if (reach > 2) {
+            near[h][1] = from(to_right(2).y, lane - 2);
+            near[h][8] = from(to_left(2).x, lane + 2);
+          }
+        } else {
+          // The group to the right needs of lanes with t = 3 and 2, that to the left of t = 0 and 1; see position().
+          const int     t = lane % 4, group = lane - t, other = t % 2 == 0 ? group - 1 : group + 4;
+          const double2 nearest = t == 3 ? to_right(1) : to_left(1);
+          a[h] = own.x;
+          a[2 + h] = own.y;
+          a[4 + h] = 0.0;
+          if (reach == 1) {
+            const double one = from(t == 3 ? nearest.y : nearest.x, other);
+            a[4 + h] = t < 2 ? one : 0.0;
+          }
+          if (reach > 1) {
+            const double x = from(nearest.x, other), y = from(nearest.y, other);
+            a[4 + h] = t == 0 || t == 3 ? y : x;
+          }
+          if constexpr (steps > 3) {
+            a[6 + h] = 0.0;
+            if (reach > 2) {
+              const double third = from(t == 2 ? to_right(2).y : to_left(2).x, t % 2 == 0 ? group - 2 : group + 5);
+              a[6 + h] = t < 2 ? third : 0.0;
+            }
+          }
+        }
+      }
+    }
 
     __device__ __forceinline__ Operands(const double *cells, int lane) {
 #pragma unroll

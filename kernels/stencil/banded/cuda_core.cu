@@ -29,6 +29,14 @@ std::vector<PassMaker> marches(const Shape &shape) {
   return all;
 }
 
+std::vector<PassMaker> wide_rows(const Shape &shape) {
+  constexpr Arithmetic multiply_add = Arithmetic::multiply_add;
+  if (shape.offsets == star(2, 3).offsets)
+    return {direct_step<DirectRows<Banded2d<multiply_add, Outline::star, 3>, 7, 4, 3>>()};
+  if (shape.offsets == box(2, 2).offsets) return {direct_step<DirectRows<Banded2d<multiply_add, Outline::box, 2>, 7, 4, 3>>()};
+  return {};
+}
+
 const Sweeper &stencil_banded_cuda_core() {
   static const BandedTwin sweeper("banded", "cuda_core");
   return sweeper;

@@ -1,12 +1,14 @@
 #pragma once
 
-// Passes of banded_2d.h and banded_3d.h: one step of a stencil, or several of a narrow one, composed. For .cu files only.
+// Passes of banded_2d.h and banded_3d.h by marches (march.h) or directly (direct_2d.h): one step of a stencil, or several of a narrow one,
+// composed. For .cu files only.
 
 #include "../../cuda/error.h"
 #include "../iterated/pass.h"
 #include "banded_2d.h"
 #include "banded_3d.h"
 #include "compose.h"
+#include "direct_2d.h"
 #include "frame.h"
 #include "frame_3d.h"
 
@@ -83,12 +85,17 @@ template <class P> PassMaker single_step() {
   return {1, [](Executor &executor, const Problem &p) { return std::make_unique<BandedPass<P>>(executor, p, 1); }};
 }
 
+template <class D> PassMaker direct_step() {
+  return {1, [](Executor &executor, const Problem &p) { return std::make_unique<DirectPass<D>>(executor, p); }};
+}
+
 template <class P, int points, int T> PassMaker composed_steps() {
   return {T, [](Executor &executor, const Problem &p) { return std::make_unique<ComposedPass<P, points, T>>(executor, p); }};
 }
 
 // Passes of that arithmetic for a shape; none if it is no shape that they know. After the radius: warps of a block (in 3D in x and in
-// y), blocks of a multiprocessor, rows or planes on their way, and of a march: those that took the least time on an H200.
+// y), blocks of a multiprocessor, rows or planes on their way, and of a march; of direct steps rows of a warp, warps of a block and blocks
+// of a multiprocessor: those that took the least time on an H200.
 template <Arithmetic arithmetic> std::vector<PassMaker> banded_passes(const Shape &shape) {
   constexpr bool short_steps = arithmetic == Arithmetic::m16n8k4 || arithmetic == Arithmetic::m16n8k8; // take more registers
   const auto is = [&](const Shape &known) { return shape.dimensions == known.dimensions && shape.offsets == known.offsets; };
@@ -96,12 +103,13 @@ template <Arithmetic arithmetic> std::vector<PassMaker> banded_passes(const Shap
   if (is(box(2, 3))) return {single_step<Box3>()};
   // Of shapes between the least and the most, for which only the instruction matters, one stencil is enough.
   if constexpr (!short_steps) {
-    using Star1 = Banded2d<arithmetic, Outline::star, 1, 4, 6, 4, 4>;
     using Diamond3 = Banded2d<arithmetic, Outline::diamond, 3, 4, 3, 4, 64>;
-    if (is(star(2, 1))) return {single_step<Star1>(), composed_steps<Diamond3, 5, 3>()};
-    if (is(box(2, 1))) return {single_step<Banded2d<arithmetic, Outline::box, 1, 4, 6, 3, 8>>(), composed_steps<Box3, 9, 3>()};
-    if (is(star(2, 2))) return {single_step<Banded2d<arithmetic, Outline::star, 2, 4, 6, 3, 24>>()};
-    if (is(star(2, 3))) return {single_step<Banded2d<arithmetic, Outline::star, 3, 4, 4, 4, 12>>()};
+    if (is(star(2, 1)))
+      return {direct_step<DirectRows<Banded2d<arithmetic, Outline::star, 1>, 4, 4, 4>>(), composed_steps<Diamond3, 5, 3>()};
+    if (is(box(2, 1)))
+      return {direct_step<DirectRows<Banded2d<arithmetic, Outline::box, 1>, 4, 2, 8>>(), composed_steps<Box3, 9, 3>()};
+    if (is(star(2, 2))) return {direct_step<DirectRows<Banded2d<arithmetic, Outline::star, 2>, 4, 4, 4>>()};
+    if (is(star(2, 3))) return {direct_step<DirectStarRows<Banded2d<arithmetic, Outline::star, 3>, 8, 2, 8>>()};
     if (is(box(2, 2))) return {single_step<Banded2d<arithmetic, Outline::box, 2, 4, 4, 4, 24>>()};
     using SolidStar1 = Banded3d<arithmetic, Kind::star, 1, 2, 4, 4, 2, 8>;
     using Octahedron = Banded3d<arithmetic, Kind::octahedron, 2, 1, 6, 2, 2, 48>;

@@ -48,6 +48,7 @@ private:
 } // namespace
 
 std::vector<PassMaker> single_steps(const Shape &shape) {
+  if (std::vector<PassMaker> rows = wide_rows(shape); !rows.empty()) return rows;
   const bool is_star = shape.offsets == star(shape.dimensions, shape.radius).offsets;
   const bool is_box = shape.offsets == box(shape.dimensions, shape.radius).offsets;
   const auto directly = [](Executor &executor, const Problem &p) { return std::make_unique<DirectStep>(executor, p); };

@@ -76,9 +76,10 @@ std::vector<PassMaker>       pipelines_3d(const Shape &shape);
 std::vector<RelaxationMaker> relaxations_2d(const Shape &shape);
 std::vector<RelaxationMaker> relaxations_3d(const Shape &shape);
 
-// One step, which moves memory faster than a pipeline does: by the kernels of ../grid or, in three dimensions where no ring frames the
-// grid, of stencils other than stars as the twin of ../banded makes it.
+// One step, which moves memory faster than a pipeline does: by the kernels of ../grid or, of two wide stencils in two dimensions and where
+// no ring frames the grid in three of stencils other than stars, by those of ../banded on CUDA cores.
 std::vector<PassMaker> single_steps(const Shape &shape);
+std::vector<PassMaker> wide_rows(const Shape &shape); // none: not of that shape
 std::vector<PassMaker> marches(const Shape &shape);
 
 } // namespace tcbound::stencil
