@@ -13,7 +13,8 @@ __device__ __forceinline__ void copy_cell(double *to, const double *from) {
                : "memory");
 }
 
-// Zeros where nothing exists; `from` must be the address of a number all the same. Pairs: at multiples of 16 bytes.
+// Zeros where nothing exists; `from` must be the address of a number all the same. Pairs: at multiples of 16 bytes; the L2 brings all of the
+// 128 bytes that they are in, which tiles share.
 __device__ __forceinline__ void copy_cell_or_zero(double *to, const double *from, bool exists) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(to))),
                "l"(__cvta_generic_to_global(from)), "r"(exists ? 8 : 0)
@@ -21,16 +22,10 @@ __device__ __forceinline__ void copy_cell_or_zero(double *to, const double *from
 }
 
 __device__ __forceinline__ void copy_pair_or_zero(double *to, const double *from, bool exists) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(to))),
-               "l"(__cvta_generic_to_global(from)), "r"(exists ? 16 : 0)
-               : "memory");
-}
-
-// Two cells that exist, and asks for the 128 bytes that the pair is in to be in the L2: for what others read too.
-__device__ __forceinline__ void copy_pair_of_line(double *to, const double *from) {
-  asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;" ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(to))),
-               "l"(__cvta_generic_to_global(from))
-               : "memory");
+  asm volatile(
+    "cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(to))),
+    "l"(__cvta_generic_to_global(from)), "r"(exists ? 16 : 0)
+    : "memory");
 }
 
 // Ends a group of copies of this thread.

@@ -78,7 +78,7 @@ template <class M, bool aligned> struct FramedSources {
     for (int c = 0; c < M::copies; ++c) {
       const int e = c * M::threads + static_cast<int>(threadIdx.x), odd = aligned ? 0 : (odd_plane + from[c]) % 2;
       if (M::pairs % M::threads != 0 && c == M::copies - 1 && e >= M::pairs) continue;
-      if (from[c] >= 0) copy_pair_of_line(to + 2 * e, plane + from[c] - odd);
+      if (from[c] >= 0) copy_pair_or_zero(to + 2 * e, plane + from[c] - odd, true);
     }
     if (!aligned && (corner[0] >= 0 || corner[1] >= 0)) {
 #pragma unroll
