@@ -94,7 +94,7 @@ struct Banded2d {
     double a[2 * steps]; // a[2 i + h]: step i
     double near[2][2 + 8];
 
-    // From registers: own[h] are columns 2 lane + (0, 1) of a half's 64; around its ends lanes count from 0 again: left[h] of the last lanes
+    // From registers: owns[h] are columns 2 lane + (0, 1) of a half's 64; around its ends lanes count from 0 again: left[h] of the last lanes
     // are the cells to the left of lane 0's, right[h] of the first lanes those to the right of lane 31's. reach: how far the row is used to
     // the sides.
     __device__ __forceinline__ Operands(const double2 (&owns)[2], const double2 (&left)[2], const double2 (&right)[2],

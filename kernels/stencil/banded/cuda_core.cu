@@ -1,4 +1,5 @@
-// The twin of tensor_core.cu: the same buffers, loads, stores, launches and lanes, with multiply-adds on CUDA cores.
+// The twin of tensor_core.cu: the same buffers, loads, stores, launches and lanes, with multiply-adds on CUDA cores. Some of its passes are
+// the single steps of stencil/iterated/cuda_core, and some there have rows that suit CUDA cores alone.
 #include "passes.h"
 
 namespace tcbound::stencil {

@@ -1,5 +1,5 @@
-// Sweeps on CUDA cores: pipelines of T steps in registers (pipeline_2d.h, pipeline_3d.h); one step by the kernels of ../grid or, of boxes
-// in three dimensions without a ring, by a march (../banded/march.h).
+// Sweeps on CUDA cores: pipelines of T steps in registers (pipeline_2d.h, pipeline_3d.h); one step by the kernels of ../grid or, as
+// pass.h says, of ../banded.
 #include "cuda/error.h"
 #include "pass.h"
 
