@@ -317,6 +317,16 @@ static PetscErrorCode MatRestoreRowIJ_StencilTCBound(Mat A, PetscInt shift, Pets
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+// That structure is of nodes if rows of a cell are alike, as AIJ's is: then orderings ask for this.
+static PetscErrorCode MatInodeAdjustForInodes_StencilTCBound(Mat A, IS *rows, IS *columns) {
+  Mat block = NULL;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetDiagonalBlock_StencilTCBound(A, &block));
+  PetscCall(MatInodeAdjustForInodes(block, rows, columns));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 // From any matrix with a DMDA and rows that can be read.
 static PetscErrorCode MatConvertFrom_StencilTCBound(Mat A, MatType type, MatReuse reuse, Mat *B) {
   DM  dm;
@@ -345,7 +355,8 @@ static PetscErrorCode MatConvertFrom_StencilTCBound(Mat A, MatType type, MatReus
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-void MatStencilTCBoundSetOperations(Mat A) {
+PetscErrorCode MatStencilTCBoundSetOperations(Mat A) {
+  PetscFunctionBegin;
   A->ops->setvalues = MatSetValues_StencilTCBound;
   A->ops->setvalueslocal = MatSetValuesLocal_StencilTCBound;
   A->ops->setvaluesblockedlocal = MatSetValuesBlockedLocal_StencilTCBound;
@@ -379,4 +390,7 @@ void MatStencilTCBoundSetOperations(Mat A) {
   A->ops->convertfrom = MatConvertFrom_StencilTCBound;
   A->ops->view = MatView_StencilTCBound;
   A->ops->getinfo = MatGetInfo_StencilTCBound;
+  MatStencilTCBoundSetColoringOperations(A);
+  PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatInodeAdjustForInodes_C", MatInodeAdjustForInodes_StencilTCBound));
+  PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -326,8 +326,9 @@ PetscErrorCode MatRestoreRow_StencilTCBound(Mat, PetscInt, PetscInt *, PetscInt 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode MatAssemblyBegin_StencilTCBound(Mat, MatAssemblyType) {
+PetscErrorCode MatAssemblyBegin_StencilTCBound(Mat A, MatAssemblyType) {
   PetscFunctionBegin;
+  PetscCall(MatStencilTCBoundTakeColored(A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

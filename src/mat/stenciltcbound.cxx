@@ -63,7 +63,9 @@ static PetscErrorCode MatDestroy_StencilTCBound(Mat A) {
 
   PetscFunctionBegin;
   PetscCall(MatStencilTCBoundDropFormat(A));
+  PetscCall(MatDestroy(&t->colored));
   PetscCall(PetscSFDestroy(&t->halo));
+  PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatInodeAdjustForInodes_C", NULL));
   PetscCall(TCBoundStencilExchangeDestroy(t->exchange));
   PetscCall(TCBoundStencilGridDestroy(t->grid));
   delete t;
@@ -118,6 +120,8 @@ PetscErrorCode MatStencilTCBoundCreateLike(Mat A, Mat *B) {
    With constant coefficients, the same on all ranks, one component and no periodic dimension, `MatTCBoundMultPowers()` and the
    preconditioner `PCTCBOUNDSWEEP` do several steps in each pass over memory.
 
+   Jacobians by finite differences with coloring (`MatFDColoringCreate()`) keep an AIJ matrix besides.
+
    A point that is 0 in all rows may or may not carry a NaN or infinity from x to y.
 
    Grids of one to three dimensions, star and box stencils of any width, boundaries none, ghosted and periodic.
@@ -132,7 +136,7 @@ PetscErrorCode MatCreate_StencilTCBound(Mat A) {
   A->data = t;
   t->settings.op = "stencil";
   t->settings.format = "grid";
-  MatStencilTCBoundSetOperations(A);
+  PetscCall(MatStencilTCBoundSetOperations(A));
   A->ops->setup = MatSetUp_StencilTCBound;
   A->ops->setfromoptions = MatSetFromOptions_StencilTCBound;
   A->ops->destroy = MatDestroy_StencilTCBound;

@@ -68,8 +68,9 @@ struct Mat_StencilTCBound {
   std::unique_ptr<TCBoundStencilSweeps> sweeps; // made when asked for, dropped with the format
   TCBoundStencilExchange                exchange;
 
-  Mat                      block = NULL; // AIJ copy of the diagonal block, likewise
-  std::vector<PetscInt>    row_columns;  // of MatGetRow()
+  Mat                      block = NULL;   // AIJ copy of the diagonal block, likewise
+  Mat                      colored = NULL; // AIJ matrix that colorings write into
+  std::vector<PetscInt>    row_columns;    // of MatGetRow()
   std::vector<PetscScalar> row_values;
 };
 
@@ -133,13 +134,18 @@ PETSC_INTERN PetscErrorCode MatTranspose_StencilTCBound(Mat, MatReuse, Mat *);
 PETSC_INTERN PetscErrorCode MatStencilTCBoundGetTranspose(Mat A, Mat *transpose);
 
 // stencil_operations.cxx
-PETSC_INTERN void MatStencilTCBoundSetOperations(Mat A);
+PETSC_INTERN PetscErrorCode MatStencilTCBoundSetOperations(Mat A);
 
 // powers.cxx
 PETSC_INTERN PetscErrorCode MatTCBoundRegisterPowers(void);
 
 // stencil_factor.cxx
 PETSC_INTERN PetscErrorCode MatStencilTCBoundRegisterFactors(void);
+
+// stencil_coloring.cxx
+PETSC_INTERN void MatStencilTCBoundSetColoringOperations(Mat A);
+// What a coloring has computed since the last call becomes the matrix's values, those of this rank's rows. For assembly to begin with.
+PETSC_INTERN PetscErrorCode MatStencilTCBoundTakeColored(Mat A);
 
 // stencil_info.cxx
 PETSC_INTERN PetscErrorCode MatView_StencilTCBound(Mat, PetscViewer);
