@@ -28,7 +28,7 @@ static PetscErrorCode CountValues(Mat block, PetscInt *n) {
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-// Whether a value of the matrix was written on this rank; then all were.
+// Whether values were written on this rank, of which a coloring writes all: the first tells.
 static PetscErrorCode IsWritten(Mat aij, bool *written) {
   Mat blocks[2];
 
@@ -42,7 +42,7 @@ static PetscErrorCode IsWritten(Mat aij, bool *written) {
     if (!block) continue;
     PetscCall(CountValues(block, &n));
     PetscCall(MatSeqAIJGetArrayRead(block, &values));
-    for (PetscInt i = 0; i < n && !*written; i++) *written = std::memcmp(&values[i], &unwritten, sizeof(unwritten)) != 0;
+    *written = *written || (n > 0 && std::memcmp(values, &unwritten, sizeof(unwritten)) != 0);
     PetscCall(MatSeqAIJRestoreArrayRead(block, &values));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -103,15 +103,7 @@ PetscErrorCode MatStencilTCBoundTakeColored(Mat A) {
   if (aij) PetscCall(IsWritten(aij, &written));
   if (!written) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatZeroEntries_StencilTCBound(A)); // for MAT_IGNORE_ZERO_ENTRIES
-  for (PetscInt row = A->rmap->rstart; row < A->rmap->rend; row++) {
-    PetscInt           n;
-    const PetscInt    *columns;
-    const PetscScalar *values;
-
-    PetscCall(MatGetRow(aij, row, &n, &columns, &values));
-    PetscCall(MatSetValues_StencilTCBound(A, 1, &row, n, columns, values, INSERT_VALUES));
-    PetscCall(MatRestoreRow(aij, row, &n, &columns, &values));
-  }
+  PetscCall(MatStencilTCBoundSetRowsOf(aij, A));
   PetscCall(MarkUnwritten(aij));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

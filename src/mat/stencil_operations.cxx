@@ -103,8 +103,7 @@ static PetscErrorCode MatAXPY_StencilTCBound(Mat Y, PetscScalar a, Mat X, MatStr
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-// Row by row, into a matrix of any type.
-static PetscErrorCode SetRowsOf(Mat A, Mat B) {
+PetscErrorCode MatStencilTCBoundSetRowsOf(Mat A, Mat B) {
   PetscFunctionBegin;
   for (PetscInt row = A->rmap->rstart; row < A->rmap->rend; row++) {
     PetscInt           n;
@@ -115,6 +114,12 @@ static PetscErrorCode SetRowsOf(Mat A, Mat B) {
     PetscCall(MatSetValues(B, 1, &row, n, columns, values, INSERT_VALUES));
     PetscCall(MatRestoreRow(A, row, &n, &columns, &values));
   }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode CopyRowsOf(Mat A, Mat B) {
+  PetscFunctionBegin;
+  PetscCall(MatStencilTCBoundSetRowsOf(A, B));
   PetscCall(MatAssemblyBegin(B, MAT_FINAL_ASSEMBLY));
   PetscCall(MatAssemblyEnd(B, MAT_FINAL_ASSEMBLY));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -128,7 +133,7 @@ static PetscErrorCode MatCopy_StencilTCBound(Mat A, Mat B, MatStructure) {
   PetscCall(MatIsStencilTCBound(B, &alike));
   if (!alike) {
     PetscCall(MatZeroEntries(B));
-    PetscCall(SetRowsOf(A, B));
+    PetscCall(CopyRowsOf(A, B));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   b = StencilOf(B);
@@ -347,7 +352,7 @@ static PetscErrorCode MatConvertFrom_StencilTCBound(Mat A, MatType type, MatReus
     PetscCall(MatSetDM(result, dm));
     PetscCall(MatSetUp(result));
   }
-  PetscCall(SetRowsOf(A, result));
+  PetscCall(CopyRowsOf(A, result));
   if (reuse == MAT_INPLACE_MATRIX)
     PetscCall(MatHeaderReplace(A, &result));
   else

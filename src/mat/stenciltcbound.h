@@ -135,6 +135,8 @@ PETSC_INTERN PetscErrorCode MatStencilTCBoundGetTranspose(Mat A, Mat *transpose)
 
 // stencil_operations.cxx
 PETSC_INTERN PetscErrorCode MatStencilTCBoundSetOperations(Mat A);
+// Inserts A's rows of this rank into B, matrices of any type. B is to be assembled then.
+PETSC_INTERN PetscErrorCode MatStencilTCBoundSetRowsOf(Mat A, Mat B);
 
 // powers.cxx
 PETSC_INTERN PetscErrorCode MatTCBoundRegisterPowers(void);
