@@ -9,10 +9,9 @@
 */
 static const char StateKey[] = "TCBound";
 
-// What each of PETSc's types has without us, as its first vector had it: on the host or on the device, not bound or bound to the CPU,
-// sequential or parallel.
+// What each of PETSc's types has without us: on the host or on the device, not bound or bound to the CPU, sequential or parallel.
 static struct _VecOps base_ops[2][2][2];
-static bool           base_known[2][2][2];
+static bool           base_known[2][2];
 
 static bool IsParallel(Vec v) { return ((PetscObject)v)->type_name[0] == 'm'; }
 static bool IsCUDA(Vec v) { return ((PetscObject)v)->type_name[3] == 'c'; }
@@ -66,25 +65,44 @@ static PetscErrorCode VecBindToCPU_TCBound(Vec, PetscBool);
 static PetscErrorCode VecSetFromOptions_TCBound(Vec, PetscOptionItems);
 static PetscErrorCode VecGetSubVector_TCBound(Vec, IS, Vec *);
 
-static void InstallOps(Vec v) {
-  const bool cuda = IsCUDA(v), bound = cuda && IsBound(v), parallel = IsParallel(v);
+// Asks vectors without elements: v may be bound to the CPU or not, and have operations that others have replaced.
+static PetscErrorCode FindBaseOps(Vec v) {
+  const bool cuda = IsCUDA(v), parallel = IsParallel(v);
+  Vec        empty;
 
-  if (!base_known[cuda][bound][parallel] && v->ops->scale != VecScale_TCBound) {
-    base_ops[cuda][bound][parallel] = v->ops[0];
-    base_known[cuda][bound][parallel] = true;
+  PetscFunctionBegin;
+  if (base_known[cuda][parallel]) PetscFunctionReturn(PETSC_SUCCESS);
+  for (const bool bound : {false, true}) {
+    if (bound && !cuda) continue;
+    PetscCall(VecCreate(PETSC_COMM_SELF, &empty));
+    PetscCall(VecSetSizes(empty, 0, 0));
+    PetscCall(VecSetType(empty, ((PetscObject)v)->type_name));
+    if (cuda) PetscCall(VecBindToCPU(empty, bound ? PETSC_TRUE : PETSC_FALSE));
+    base_ops[cuda][bound][parallel] = empty->ops[0];
+    PetscCall(VecDestroy(&empty));
   }
+  base_known[cuda][parallel] = true;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode InstallOps(Vec v) {
+  const bool parallel = IsParallel(v);
+
+  PetscFunctionBegin;
+  PetscCall(FindBaseOps(v));
   VecTCBoundSetElementwise(v->ops);
   VecTCBoundSetReductions(v->ops, parallel);
   v->ops->setfromoptions = VecSetFromOptions_TCBound;
   v->ops->getsubvector = VecGetSubVector_TCBound;
-  if (cuda) v->ops->bindtocpu = VecBindToCPU_TCBound;
+  if (IsCUDA(v)) v->ops->bindtocpu = VecBindToCPU_TCBound;
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 // PETSc's function puts its own operations back in place.
 static PetscErrorCode VecBindToCPU_TCBound(Vec v, PetscBool bind) {
   PetscFunctionBegin;
-  PetscCall((*base_ops[1][0][IsParallel(v)].bindtocpu)(v, bind));
-  InstallOps(v);
+  PetscCall((*VecTCBoundBaseOps(v)->bindtocpu)(v, bind));
+  PetscCall(InstallOps(v));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -116,7 +134,7 @@ PetscErrorCode VecTCBoundAdopt(Vec v, Vec like) {
     if (!(settings == TCBoundVecSettings())) PetscCall(TCBoundVecSettingsUseDevice(settings, &device));
     PetscCall(ComposeState(v, settings));
   }
-  InstallOps(v);
+  PetscCall(InstallOps(v));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -153,7 +171,7 @@ static PetscErrorCode ApplySettings(Vec v, const TCBoundVecSettings &settings) {
     PetscCall(VecBindToCPU(v, device ? PETSC_FALSE : PETSC_TRUE));
   } else if (device) {
     PetscCall(VecSetType(v, VECCUDA)); // keeps the values
-    InstallOps(v);
+    PetscCall(InstallOps(v));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -184,7 +202,7 @@ static PetscErrorCode Create(Vec v, bool parallel) {
   else
     PetscCall(VecSetType(v, parallel ? VECMPI : VECSEQ));
   PetscCall(ComposeState(v, settings));
-  InstallOps(v);
+  PetscCall(InstallOps(v));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -307,7 +325,7 @@ PetscErrorCode VecTCBoundConvert(Vec v) {
   PetscCall(UseDevice(v, settings, &device));
   if (device && !IsCUDA(v)) PetscCall(VecSetType(v, VECCUDA)); // in place
   PetscCall(ComposeState(v, settings));
-  InstallOps(v);
+  PetscCall(InstallOps(v));
   if (!device && IsCUDA(v)) PetscCall(VecBindToCPU(v, PETSC_TRUE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
