@@ -20,6 +20,7 @@ void expect_vectors_of_a_bound_matrix() {
   OK(MatCreateConstantDiagonal(PETSC_COMM_WORLD, n, n, PETSC_DETERMINE, PETSC_DETERMINE, 2.0, &A));
   OK(MatConvert(A, MATAIJTCBOUND, MAT_INPLACE_MATRIX, &A));
   OK(MatBindToCPU(A, PETSC_TRUE));
+  OK(MatSetBindingPropagates(A, PETSC_TRUE));
   OK(MatCreateVecs(A, &x, &y));
   for (Vec v : {static_cast<Vec>(x), static_cast<Vec>(y)}) EXPECT_TRUE(BoundVectors::is_ours(v));
   OK(VecGetOwnershipRange(x, &begin, nullptr));
