@@ -3,6 +3,7 @@
 #include "stenciltcbound.h"
 
 #include <algorithm>
+#include <functional>
 
 #include <petscdevice.h>
 #include <petsctime.h>
@@ -10,7 +11,8 @@
 using tcbound::grid::Extents;
 using tcbound::grid::Part;
 
-static const char *const EventNames[TCBOUND_MAT_OPS] = {"MatMult", "MatMultAdd", "MatMultTranspose", "MatMultTrAdd"};
+static const char *const EventNames[TCBOUND_STENCIL_OPS] = {"MatMult", "MatMultAdd", "MatMultTranspose", "MatMultTrAdd",
+                                                            "MatRelax"};
 
 static PetscErrorCode GetHalo(Mat A) {
   Mat_StencilTCBound *t = StencilOf(A);
@@ -92,7 +94,7 @@ PetscErrorCode MatStencilTCBoundGetLayers(Mat A, const PetscScalar values[], Pet
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode GetLogRow(Mat A, TCBoundMatOp op, Part part, TCBoundLogRow *row) {
+static PetscErrorCode GetLogRow(Mat A, int op, Part part, TCBoundLogRow *row) {
   Mat_StencilTCBound *t = StencilOf(A);
   PetscBool           active;
 
@@ -128,6 +130,23 @@ static PetscErrorCode Run(Mat A, TCBoundMatOp op, const tcbound::Product &produc
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+// Runs all parts of what reads x with its layers. These travel while the interior, which needs none, is computed.
+static PetscErrorCode RunInParts(Mat A, const double *x, const std::function<PetscErrorCode(Part)> &run) {
+  Mat_StencilTCBound *t = StencilOf(A);
+  const PetscMemType  memory = t->executor->space() == tcbound::MemorySpace::cuda ? PETSC_MEMTYPE_CUDA : PETSC_MEMTYPE_HOST;
+
+  PetscFunctionBegin;
+  if (!AnyLayers(t->grid)) {
+    PetscCall(run(Part::all));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(PetscSFBcastWithMemTypeBegin(t->halo, MPIU_SCALAR, memory, x, memory, t->ghosts.data(), MPI_REPLACE));
+  PetscCall(run(Part::interior));
+  PetscCall(PetscSFBcastEnd(t->halo, MPIU_SCALAR, x, t->ghosts.data(), MPI_REPLACE));
+  PetscCall(run(Part::shell));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 // z = A x + y; y is NULL for a plain product.
 static PetscErrorCode Apply(Mat A, TCBoundMatOp op, Vec x, Vec y, Vec z) {
   Mat_StencilTCBound *t = StencilOf(A);
@@ -143,19 +162,47 @@ static PetscErrorCode Apply(Mat A, TCBoundMatOp op, Vec x, Vec y, Vec z) {
   product.x = lx.data;
   product.y = y == z ? lz.data : ly.data;
   product.z = lz.data;
-  if (!AnyLayers(t->grid)) {
-    PetscCall(Run(A, op, product, Part::all));
-  } else {
-    // Layers travel while the interior, which needs none, is computed.
-    const PetscMemType memory = t->executor->space() == tcbound::MemorySpace::cuda ? PETSC_MEMTYPE_CUDA : PETSC_MEMTYPE_HOST;
-
-    PetscCall(PetscSFBcastWithMemTypeBegin(t->halo, MPIU_SCALAR, memory, lx.data, memory, t->ghosts.data(), MPI_REPLACE));
-    PetscCall(Run(A, op, product, Part::interior));
-    PetscCall(PetscSFBcastEnd(t->halo, MPIU_SCALAR, lx.data, t->ghosts.data(), MPI_REPLACE));
-    PetscCall(Run(A, op, product, Part::shell));
-  }
+  PetscCall(RunInParts(A, lx.data, [&](Part part) { return Run(A, op, product, part); }));
   PetscCall(TCBoundLeaseEnd(*t->executor, &lz));
   if (ly.vec) PetscCall(TCBoundLeaseEnd(*t->executor, &ly));
+  PetscCall(TCBoundLeaseEnd(*t->executor, &lx));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode RunRelaxation(Mat A, const tcbound::grid::Relaxation &relaxation, Part part) {
+  Mat_StencilTCBound *t = StencilOf(A);
+  const tcbound::Work work = t->format->work_of_relaxation(relaxation.inverse != nullptr, part);
+  const auto          run = [&] { t->format->relax(*t->executor, relaxation, t->ghosts.data(), part); };
+  TCBoundLogRow       row;
+
+  PetscFunctionBegin;
+  if (work.bytes == 0) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GetLogRow(A, TCBOUND_STENCIL_RELAX, part, &row));
+  if (TCBoundLogWantsCount(row)) PetscCall(TCBoundLogCount(row, *t->executor, work, run));
+  PetscCall(TCBoundLogRun(row, *t->executor, work, run));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatStencilTCBoundSweep(Mat A, PetscReal factor, Vec inverse, Vec b, Vec x, Vec z) {
+  Mat_StencilTCBound       *t = StencilOf(A);
+  TCBoundLease              lx, lb, lz, li;
+  tcbound::grid::Relaxation relaxation;
+
+  PetscFunctionBegin;
+  PetscCall(MatStencilTCBoundUpdate(A));
+  PetscCall(TCBoundLeaseBegin(*t->executor, &t->staged[0], x, TCBOUND_READ, &lx));
+  PetscCall(TCBoundLeaseBegin(*t->executor, &t->staged[1], b, TCBOUND_READ, &lb));
+  PetscCall(TCBoundLeaseBegin(*t->executor, &t->staged[2], z, TCBOUND_WRITE, &lz));
+  if (inverse) PetscCall(TCBoundLeaseBegin(*t->executor, &t->staged[3], inverse, TCBOUND_READ, &li));
+  relaxation.factor = factor;
+  relaxation.inverse = li.data;
+  relaxation.x = lx.data;
+  relaxation.b = lb.data;
+  relaxation.z = lz.data;
+  PetscCall(RunInParts(A, lx.data, [&](Part part) { return RunRelaxation(A, relaxation, part); }));
+  if (li.vec) PetscCall(TCBoundLeaseEnd(*t->executor, &li));
+  PetscCall(TCBoundLeaseEnd(*t->executor, &lz));
+  PetscCall(TCBoundLeaseEnd(*t->executor, &lb));
   PetscCall(TCBoundLeaseEnd(*t->executor, &lx));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

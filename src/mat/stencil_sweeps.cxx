@@ -9,6 +9,7 @@
 
 using tcbound::grid::Box;
 using tcbound::grid::Extents;
+using tcbound::grid::is_centre;
 using tcbound::grid::Stencil;
 using tcbound::stencil::Shape;
 
@@ -38,8 +39,6 @@ static Box InsideOfRing(const TCBoundStencilGrid &g, PetscInt radius) {
   }
   return box;
 }
-
-static bool IsCentre(const tcbound::grid::Slot &slot) { return !slot.offset[0] && !slot.offset[1] && !slot.offset[2]; }
 
 // Whether a cell of the box has the slot's neighbour.
 static bool AnyHas(const Extents &e, const tcbound::grid::Slot &slot, const Box &box) {
@@ -78,7 +77,7 @@ static Coefficients ReadCoefficients(const Mat_StencilTCBound *t, PetscInt radiu
   if (inside.cells() == all.cells()) {
     c.ringed = c.plain;
   } else if (inside.cells() == 0) { // the ring alone: all rows are the same, and have the diagonal only
-    c.ringed = c.plain && s.slots.size() == 1 && IsCentre(s.slots[0]);
+    c.ringed = c.plain && s.slots.size() == 1 && is_centre(s.slots[0]);
     if (c.ringed) c.ring = s.constants[0];
   } else {
     const Box core = s.core();
@@ -142,7 +141,7 @@ static PetscErrorCode FindWeights(Mat A, TCBoundStencilSweeps *sweeps, std::vect
   if (which == 1) sweeps->ring_diagonal = c.weights[1].back();
   weights->assign(c.weights[which].begin(), c.weights[which].begin() + static_cast<std::ptrdiff_t>(g.slots.size()));
   for (std::size_t s = 0; s < g.slots.size(); s++)
-    if (IsCentre(g.slots[s])) sweeps->diagonal = (*weights)[s];
+    if (is_centre(g.slots[s])) sweeps->diagonal = (*weights)[s];
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -162,7 +161,7 @@ static Shape FindShape(const TCBoundStencilGrid &g, const std::vector<double> &w
   exact.dimensions = dimensions;
   exact.radius = static_cast<int>(sweeps.radius);
   for (std::size_t s = 0; s < g.slots.size(); s++)
-    if (weights[s] != 0.0 || IsCentre(g.slots[s])) exact.offsets.push_back(OffsetOf(g.slots[s]));
+    if (weights[s] != 0.0 || is_centre(g.slots[s])) exact.offsets.push_back(OffsetOf(g.slots[s]));
   exact.name = std::to_string(exact.points()) + " points in " + std::to_string(g.dim) + "D";
   const auto deepest = [&](const Shape &shape) {
     const std::vector<int> depths = sweeps.sweeper->relaxation_depths(shape);

@@ -34,6 +34,9 @@ struct TCBoundStencilEntry {
   InsertMode  mode;
 };
 
+// Rows of the log: products as those of aijtcbound, and sweeps one by one.
+constexpr int TCBOUND_STENCIL_RELAX = TCBOUND_MAT_OPS, TCBOUND_STENCIL_OPS = TCBOUND_MAT_OPS + 1;
+
 // In Mat::data of a stenciltcbound matrix.
 struct Mat_StencilTCBound {
   TCBoundMatSettings settings;
@@ -56,10 +59,10 @@ struct Mat_StencilTCBound {
   std::unique_ptr<tcbound::grid::GridFormat> format;
   PetscBool                                  bound = PETSC_FALSE; // to the CPU, when the kernel was chosen
   PetscLogDouble                             setup_seconds = 0;
-  tcbound::Array<double>                     staged[3];
+  tcbound::Array<double>                     staged[4];
   tcbound::Array<double>                     ghosts;      // the grid with its layers, of which only layers are filled
   PetscSF                                    halo = NULL; // from rows of the matrix to ghosts
-  TCBoundLogRow                              rows[TCBOUND_MAT_OPS][3] = {};
+  TCBoundLogRow                              rows[TCBOUND_STENCIL_OPS][3] = {};
   PetscErrorCode (*natural_view)(Mat, PetscViewer) = NULL; // DMDA's, which shows the grid's own order
   Mat              transpose = NULL;                       // made by the first transposed product, dropped with the format
   PetscObjectState transpose_state = 0;                    // of this matrix, when it was made
@@ -128,6 +131,9 @@ PETSC_INTERN PetscErrorCode MatMult_StencilTCBound(Mat, Vec, Vec);
 PETSC_INTERN PetscErrorCode MatMultAdd_StencilTCBound(Mat, Vec, Vec, Vec);
 PETSC_INTERN PetscErrorCode MatMultTranspose_StencilTCBound(Mat, Vec, Vec);
 PETSC_INTERN PetscErrorCode MatMultTransposeAdd_StencilTCBound(Mat, Vec, Vec, Vec);
+// z = x + factor D^-1 (b - A x) in one pass over memory, with any coefficients and on any grid. inverse: the diagonal of D^-1, or NULL
+// where factor has been divided by it. z is another vector than x and b.
+PETSC_INTERN PetscErrorCode MatStencilTCBoundSweep(Mat A, PetscReal factor, Vec inverse, Vec b, Vec x, Vec z);
 PETSC_INTERN PetscErrorCode MatGetDiagonal_StencilTCBound(Mat, Vec);
 PETSC_INTERN PetscErrorCode MatTranspose_StencilTCBound(Mat, MatReuse, Mat *);
 // The transposed matrix that transposed products run on, up to date; it belongs to A.

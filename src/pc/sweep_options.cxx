@@ -231,7 +231,11 @@ static PetscErrorCode ViewFusion(PC pc, PetscViewer viewer) {
   PetscFunctionBegin;
   PetscCall(PCTCBoundSweepIsFused(pc, pc->pmat, &sweeps, &why_not));
   if (why_not) {
-    PetscCall(PetscViewerASCIIPrintf(viewer, "  not fused, a product and vector operations for each sweep: %s\n", why_not));
+    if (sweeps)
+      PetscCall(PetscViewerASCIIPrintf(viewer, "  not fused, a pass over memory for each sweep by %s: %s\n",
+                                       StencilOf(pc->pmat)->kernel->name().c_str(), why_not));
+    else
+      PetscCall(PetscViewerASCIIPrintf(viewer, "  not fused, a product and vector operations for each sweep: %s\n", why_not));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(PetscViewerASCIIPrintf(viewer, "  fused: %s, up to %d sweeps a pass over memory\n", sweeps->sweeper->name().c_str(),

@@ -86,7 +86,10 @@ static PetscErrorCode PCSetUp_TCBoundSweep(PC pc) {
   PetscCall(PetscObjectGetId((PetscObject)pc->pmat, &s->id));
   PetscCall(PetscObjectStateGet((PetscObject)pc->pmat, &s->state));
   PetscCall(PCTCBoundSweepIsFused(pc, pc->pmat, &sweeps, &why_not));
-  PetscCall(PetscInfo(pc, "Sweeps %s%s\n", why_not ? "run one after the other: " : "are fused by ",
+  PetscCall(PetscInfo(pc, "Sweeps %s%s\n",
+                      !why_not ? "are fused by "
+                      : sweeps ? "take a pass each: "
+                               : "take several passes each: ",
                       why_not ? why_not : sweeps->sweeper->name().c_str()));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -119,6 +122,32 @@ static PetscErrorCode SweepOneByOne(PC pc, bool transpose, PetscInt its, bool fr
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+// The same with a product and update in one pass over memory each, by a stencil's kernels. Sweeps go to and fro between x and another
+// vector, so that the last one ends in x.
+static PetscErrorCode SweepByStencil(PC pc, Mat A, PetscInt its, bool from_zero, Vec b, Vec x) {
+  PC_TCBoundSweep *s = SweepOf(pc);
+  const PetscInt   n = static_cast<PetscInt>(s->factors.size()), sweeps = its * n;
+  const Vec        inverse = s->constant ? NULL : s->inverse;
+
+  PetscFunctionBegin;
+  if (!s->work) PetscCall(VecDuplicate(s->inverse, &s->work));
+  const Vec places[2] = {x, s->work};
+  if (!from_zero && sweeps % 2) PetscCall(VecCopy(x, s->work));
+  for (PetscInt k = 0; k < sweeps; k++) {
+    const PetscReal factor = s->factors[static_cast<std::size_t>(k % n)] / (s->constant ? s->diagonal : 1.0);
+    const Vec       from = places[(sweeps - k) % 2], to = places[(sweeps - k - 1) % 2];
+    if (k > 0 || !from_zero) {
+      PetscCall(MatStencilTCBoundSweep(A, factor, inverse, b, from, to));
+    } else if (s->constant) {
+      PetscCall(VecAXPBY(to, factor, 0.0, b));
+    } else {
+      PetscCall(VecPointwiseMult(to, b, inverse));
+      PetscCall(VecScale(to, factor));
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode ApplySweeps(PC pc, bool transpose, PetscInt its, bool from_zero, Vec b, Vec x) {
   PC_TCBoundSweep       *s = SweepOf(pc);
   Mat                    A = pc->pmat;
@@ -135,6 +164,10 @@ static PetscErrorCode ApplySweeps(PC pc, bool transpose, PetscInt its, bool from
   PetscCall(MatIsStencilTCBound(A, &stencil));
   if (transpose && stencil) PetscCall(MatStencilTCBoundGetTranspose(A, &A));
   PetscCall(PCTCBoundSweepIsFused(pc, A, &sweeps, &why_not));
+  if (why_not && sweeps) {
+    PetscCall(SweepByStencil(pc, A, its, from_zero, b, x));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   if (why_not) {
     PetscCall(SweepOneByOne(pc, transpose, its, from_zero, b, x));
     PetscFunctionReturn(PETSC_SUCCESS);
@@ -232,8 +265,8 @@ static PetscErrorCode PCDestroy_TCBoundSweep(PC pc) {
    With a `MATSTENCILTCBOUND` of one component and constant coefficients, on a grid that is not periodic, a pass over memory does several
    sweeps, and on several ranks there is one exchange of values for all of these; in two and three dimensions a ring around the grid, as
    wide as the stencil's radius, may have rows of one multiple of the identity (Dirichlet's conditions). The host takes stencils of up to
-   49 points, CUDA cores those within 5 or 9 points in two dimensions and 7 or 27 in three. Other matrices take a product and vector operations
-   for each sweep, and so does a preconditioner that is kept while the matrix changes (`PCSetReusePreconditioner()`): its sweeps are with the
+   49 points, CUDA cores those within 5 or 9 points in two dimensions and 7 or 27 in three. With any other `MATSTENCILTCBOUND` each sweep is
+   one pass over memory. Other matrices take a product and vector operations for each sweep, and so does a preconditioner that is kept while the matrix changes (`PCSetReusePreconditioner()`): its sweeps are with the
    new matrix, its diagonal and factors those of the old one. `-ksp_view` and `-info` say which it is, and why.
 
    With `KSPRICHARDSON`, whose matrix preconditions itself, all iterations are done at once and without tests of convergence, as by

@@ -41,5 +41,6 @@ PETSC_INTERN PetscErrorCode PCView_TCBoundSweep(PC pc, PetscViewer viewer);
 // sweep_factors.cxx: factors of sweeps from the settings and the matrix, once the inverse of the diagonal is known
 PETSC_INTERN PetscErrorCode PCTCBoundSweepFindFactors(PC pc);
 
-// Whether sweeps with the preconditioner's matrix, or its transpose A, are fused; if not, *why_not is a clause that says why, valid until the matrix changes, else NULL.
+// Whether sweeps with the preconditioner's matrix, or its transpose A, are fused; if not, *why_not is a clause that says why, valid until
+// the matrix changes, else NULL. Where *sweeps is there all the same, a sweep with its update is one pass over memory.
 PETSC_INTERN PetscErrorCode PCTCBoundSweepIsFused(PC pc, Mat A, TCBoundStencilSweeps **sweeps, const char **why_not);

@@ -103,18 +103,61 @@ protected:
       EXPECT_TRUE(same_bits(whole, multiply(*format, call, v.owned, y))) << "another run gives other bits";
     }
     expect_diagonal(c, slots, arrays, *format);
+    for (const bool has_inverse : {true, false})
+      for (const bool in_parts : {false, true}) {
+        in_parts_ = in_parts;
+        expect_relaxation(c, slots, arrays, v, has_inverse, static_cast<grid::GridFormat &>(*format));
+      }
+  }
+
+  // With D^-1, and without.
+  void expect_relaxation(const Case &c, const std::vector<Slot> &slots, const std::vector<std::vector<double>> &arrays,
+                         const Vectors &v, bool has_inverse, grid::GridFormat &format) {
+    const std::int64_t  rows = c.extents.rows();
+    const double        factor = 0.7;
+    std::vector<double> inverse(static_cast<std::size_t>(rows), 1.0), diagonal = diagonal_of(c, slots, arrays);
+    if (has_inverse)
+      for (std::size_t row = 0; row < inverse.size(); ++row) inverse[row] = diagonal[row] == 0.0 ? 2.0 : 1.0 / diagonal[row];
+    const std::vector<double> b = random_vector(rows, 8);
+    Expected                  expected = reference(c.extents, slots, arrays, -1.0, 1.0, v.ghosted, b);
+    for (std::size_t row = 0; row < inverse.size(); ++row) {
+      const double scale = factor * inverse[row], own = v.owned[row], near = std::abs(own) + std::abs(factor * own);
+      expected.value[row] = own + static_cast<long double>(scale) * expected.value[row];
+      expected.tolerance[row] = std::abs(scale) * expected.tolerance[row] + 4 * std::numeric_limits<double>::epsilon() * near;
+    }
+    grid::Relaxation relaxation;
+    Guarded          x(executor(), v.owned, true), right(executor(), b, true), scales(executor(), inverse, true);
+    for (int run = 0; run < 2; ++run) {
+      Guarded z(executor(), std::vector<double>(b.size(), nan_value), true);
+      bool    intact = false;
+      relaxation.factor = factor;
+      relaxation.inverse = has_inverse ? scales.data() : nullptr;
+      relaxation.x = x.data();
+      relaxation.b = right.data();
+      relaxation.z = z.data();
+      for (const Part part : in_parts_ ? std::vector<Part>{Part::shell, Part::interior} : std::vector<Part>{Part::all})
+        format.relax(executor(), relaxation, ghosts_, part);
+      expect_near(z.read(intact), expected);
+      EXPECT_TRUE(intact);
+    }
+  }
+
+  static std::vector<double> diagonal_of(const Case &c, const std::vector<Slot> &slots,
+                                         const std::vector<std::vector<double>> &arrays) {
+    const auto          dof = static_cast<std::size_t>(c.extents.dof);
+    std::vector<double> diagonal(static_cast<std::size_t>(c.extents.rows()));
+    for (std::size_t s = 0; s < slots.size(); ++s)
+      if (grid::is_centre(slots[s]))
+        for (std::size_t row = static_cast<std::size_t>(slots[s].component); row < diagonal.size(); row += dof)
+          diagonal[row] = arrays[s][row];
+    return diagonal;
   }
 
   void expect_diagonal(const Case &c, const std::vector<Slot> &slots, const std::vector<std::vector<double>> &arrays,
                        Format &format) {
-    const auto          dof = static_cast<std::size_t>(c.extents.dof);
-    std::vector<double> expected(static_cast<std::size_t>(c.extents.rows()));
-    for (std::size_t s = 0; s < slots.size(); ++s)
-      if (!slots[s].offset[0] && !slots[s].offset[1] && !slots[s].offset[2])
-        for (std::size_t row = static_cast<std::size_t>(slots[s].component); row < expected.size(); row += dof)
-          expected[row] = arrays[s][row];
-    Guarded d(executor(), std::vector<double>(expected.size(), nan_value), true);
-    bool    intact = false;
+    const std::vector<double> expected = diagonal_of(c, slots, arrays);
+    Guarded                   d(executor(), std::vector<double>(expected.size(), nan_value), true);
+    bool                      intact = false;
     format.diagonal(executor(), d.data());
     EXPECT_TRUE(same_bits(d.read(intact), expected));
     EXPECT_TRUE(intact);

@@ -72,6 +72,7 @@ public:
   }
 
   void multiply(Executor &executor, const Product &product, const double *ghosts, Part part) override;
+  void relax(Executor &executor, const Relaxation &relaxation, const double *ghosts, Part part) override;
   void diagonal(Executor &executor, double *d) override;
 
   std::int64_t stored_bytes() const override {
@@ -87,9 +88,11 @@ private:
   }
   void upload_slots(Executor &executor);
   void upload_exceptions(Executor &executor);
-  template <bool small, int rows>
-  void launch_gather(cudaStream_t stream, const DeviceProduct &p, const std::vector<Box> &boxes, bool only_exceptions);
-  void gather(cudaStream_t stream, const DeviceProduct &p, const std::vector<Box> &boxes, bool only_exceptions);
+  bool spares_diagonal() const override { return marcher_ && marcher_->spares_diagonal(); }
+  template <bool small, int rows, class P>
+  void                    launch_gather(cudaStream_t stream, const P &p, const std::vector<Box> &boxes, bool only_exceptions);
+  template <class P> void gather(cudaStream_t stream, const P &p, const std::vector<Box> &boxes, bool only_exceptions);
+  template <class P, class March> void run(Executor &executor, const P &p, Part part, March &&march);
 
   DeviceGrid               grid_;
   Values                   layout_;
@@ -150,9 +153,8 @@ void CudaCoreFormat::upload_exceptions(Executor &executor) {
   exceptions_.diagonal_outside = s.diagonal_outside(core, &exceptions_.diagonal);
 }
 
-template <bool small, int rows>
-void CudaCoreFormat::launch_gather(cudaStream_t stream, const DeviceProduct &p, const std::vector<Box> &boxes,
-                                   bool only_exceptions) {
+template <bool small, int rows, class P>
+void CudaCoreFormat::launch_gather(cudaStream_t stream, const P &p, const std::vector<Box> &boxes, bool only_exceptions) {
   const Stencil     &s = stencil();
   DeviceSlots<small> slots{};
   DeviceReach        reach{};
@@ -182,12 +184,13 @@ void CudaCoreFormat::launch_gather(cudaStream_t stream, const DeviceProduct &p, 
   const unsigned exception_blocks =
     exceptions_.diagonal_outside ? 0 : static_cast<unsigned>(divide_up(cells_.size() * grid_.dof, gather_threads));
   if (blocks + exception_blocks == 0) return;
-  gather_kernel<small, rows>
+  gather_kernel<small, rows, P>
     <<<blocks + exception_blocks, gather_threads, 0, stream>>>(grid_, slots, reach, p, exceptions_, to, exception_blocks);
   TCBOUND_LAUNCHED();
 }
 
-void CudaCoreFormat::gather(cudaStream_t stream, const DeviceProduct &p, const std::vector<Box> &boxes, bool only_exceptions) {
+template <class P>
+void CudaCoreFormat::gather(cudaStream_t stream, const P &p, const std::vector<Box> &boxes, bool only_exceptions) {
   if (boxes.empty()) return;
   const bool small = ordered_.size() <= small_slots;
   if (values_.size() > 0)
@@ -198,20 +201,32 @@ void CudaCoreFormat::gather(cudaStream_t stream, const DeviceProduct &p, const s
           : launch_gather<false, 4>(stream, p, boxes, only_exceptions);
 }
 
+// march(stream, box): whether it has computed the box, which needs no layers, but for listed exceptions.
+template <class P, class March> void CudaCoreFormat::run(Executor &executor, const P &p, Part part, March &&march) {
+  const auto stream = static_cast<cudaStream_t>(executor.stream());
+  const bool layered = stencil().extents.layered();
+  if (part != Part::shell)
+    for (const Box &box : stencil().boxes(layered ? Part::interior : Part::all)) // one, or none
+      gather(stream, p, {box}, marcher_ && march(stream, device_box(box)));
+  if (layered && part != Part::interior) gather(stream, p, stencil().boxes(Part::shell), false);
+}
+
 void CudaCoreFormat::multiply(Executor &executor, const Product &p, const double *ghosts, Part part) {
-  const auto          stream = static_cast<cudaStream_t>(executor.stream());
   const DeviceProduct to = {p.alpha, p.beta, p.x, ghosts, p.y, p.z};
-  const bool          layered = stencil().extents.layered();
-  if (part != Part::shell) {
-    const std::vector<Box> boxes = stencil().boxes(layered ? Part::interior : Part::all); // one, or none
-    if (marcher_) {
-      DeviceExceptions exceptions = exceptions_;
-      if (p.beta == 0.0 || p.y != p.z) exceptions.bits = nullptr; // what it writes there is overwritten next
-      for (const Box &box : boxes) marcher_->launch(stream, grid_, to, exceptions, device_box(box));
-    }
-    gather(stream, to, boxes, marcher_ != nullptr);
-  }
-  if (layered && part != Part::interior) gather(stream, to, stencil().boxes(Part::shell), false);
+  DeviceExceptions    exceptions = exceptions_;
+  if (p.beta == 0.0 || p.y != p.z) exceptions.bits = nullptr; // what is written there is overwritten next
+  run(executor, to, part, [&](cudaStream_t stream, const DeviceBox &box) {
+    marcher_->launch(stream, grid_, to, exceptions, box);
+    return true;
+  });
+}
+
+void CudaCoreFormat::relax(Executor &executor, const Relaxation &p, const double *ghosts, Part part) {
+  const DeviceRelaxation to = {p.factor, 1.0, false, p.x, ghosts, p.b, p.inverse, p.z};
+  DeviceExceptions       exceptions = exceptions_;
+  exceptions.bits = nullptr;
+  run(executor, to, part,
+      [&](cudaStream_t stream, const DeviceBox &box) { return marcher_->relax(stream, grid_, to, exceptions, box); });
 }
 
 // The diagonal entries of one component: of all cells, or of the listed exceptions. values: null if constant.

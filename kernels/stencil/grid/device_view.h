@@ -48,11 +48,13 @@ struct Divisor {
   __device__ unsigned divide(unsigned n) const { return (__umulhi(n, multiplier) + n) >> shift; }
 };
 
+// What becomes of sums, the elements of A x: z = alpha A x + beta y.
 struct DeviceProduct {
   double        alpha, beta;
   const double *x, *ghosts, *y;
   double       *z;
 
+  __device__ double sum_of_diagonal(double sum) const { return sum; }
   __device__ double result(std::int64_t row, double sum) const {
     const double result = alpha * sum;
     return beta != 0.0 ? result + beta * y[row] : result;
@@ -60,6 +62,22 @@ struct DeviceProduct {
   __device__ void store(std::int64_t row, double sum) const {
     __stcs(z + row, result(row, sum)); // streaming, so that x stays in the L2
   }
+};
+
+// Of a damped Jacobi sweep (Relaxation in format.h): z = keeps x + factor inverse (b - A x). without_diagonal: sums lack the products with
+// the diagonal, for which `keeps` is then less.
+struct DeviceRelaxation {
+  double        factor, keeps;
+  bool          without_diagonal;
+  const double *x, *ghosts, *b, *inverse;
+  double       *z;
+
+  __device__ double sum_of_diagonal(double sum) const { return without_diagonal ? 0.0 : sum; }
+  __device__ double result(std::int64_t row, double sum) const {
+    const double scale = inverse ? factor * __ldcs(inverse + row) : factor;
+    return fma(scale, __ldcs(b + row) - sum, keeps * __ldg(x + row));
+  }
+  __device__ void store(std::int64_t row, double sum) const { __stcs(z + row, result(row, sum)); }
 };
 
 // Cells whose rows are not the constant ones. If they are all cells outside of the core and all of one kind, a multiple of the

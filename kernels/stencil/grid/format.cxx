@@ -11,6 +11,20 @@ std::string GridKernel::check(const Device &device, const Problem &problem) cons
 
 Work GridKernel::predict(const Problem &problem, bool, bool accumulate) const { return problem.stencil->work(accumulate); }
 
+Work GridFormat::work_of_relaxation(bool has_inverse, Part part) const {
+  Work         work = this->work(true, part);
+  std::int64_t rows = 0;
+  bool         diagonal_varies = false;
+  for (const Box &box : stencil_->boxes(part)) rows += box.cells() * stencil_->extents.dof;
+  for (std::size_t s = 0; s < stencil_->slots.size(); ++s)
+    diagonal_varies = diagonal_varies || (is_centre(stencil_->slots[s]) && !stencil_->arrays[s].empty());
+  work.useful_flops += 4 * rows; // of each: b - A x, times D^-1 and the factor, added to x
+  work.issued_flops += 4 * rows;
+  if (has_inverse && !(spares_diagonal() && part != Part::shell)) work.bytes += 8 * rows;
+  if (has_inverse && !diagonal_varies) work.compulsory_bytes += 8 * rows;
+  return work;
+}
+
 void GridKernel::apply(Executor &executor, Format &format, const Product &product) const {
   auto &grid = static_cast<GridFormat &>(format);
   if (product.transpose) throw Error(ErrorCode::unsupported, name() + " multiplies with the transposed stencil instead");

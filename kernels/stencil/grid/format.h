@@ -7,6 +7,15 @@
 
 namespace tcbound::grid {
 
+// z = x + factor D^-1 (b - A x) with the diagonal D of A: a damped Jacobi sweep. inverse: the elements of D^-1, or null, and then factor
+// has been divided by the diagonal, which is constant. z is another vector than x and b.
+struct Relaxation {
+  double        factor = 1.0;
+  const double *inverse = nullptr;
+  const double *x = nullptr, *b = nullptr;
+  double       *z = nullptr;
+};
+
 class GridFormat : public Format {
 public:
   // halved: of symmetric coefficients one half is stored.
@@ -22,6 +31,9 @@ public:
   // are read. May be null where there are none.
   virtual void multiply(Executor &executor, const Product &product, const double *ghosts, Part part) = 0;
 
+  // In one pass over memory; x, ghosts and part as in multiply().
+  virtual void relax(Executor &executor, const Relaxation &relaxation, const double *ghosts, Part part) = 0;
+
   // Coefficients are found anew, so there is nothing to refill: new values make a new stencil.
   void refill(Executor &, const double *, MemorySpace) override {
     throw Error(ErrorCode::unsupported, "a stencil of other coefficients is another format: build it");
@@ -29,10 +41,15 @@ public:
 
   Work           work(bool, bool accumulate) const override { return work(accumulate, Part::all); }
   const Work    &work(bool accumulate, Part part) const { return work_[static_cast<int>(part)][accumulate]; }
+  Work           work_of_relaxation(bool has_inverse, Part part) const;
   std::string    describe() const override { return stencil_->describe(halved_); }
   std::int64_t   coefficient_bytes() const { return stencil_->coefficient_bytes(halved_); }
   const Stencil &stencil() const { return *stencil_; }
   bool           halved() const { return halved_; }
+
+protected:
+  // Whether relaxations with D^-1 at hand do not read D.
+  virtual bool spares_diagonal() const { return false; }
 
 private:
   const Stencil *stencil_; // must outlive the format

@@ -63,9 +63,9 @@ struct DeviceReach {
 };
 
 // The row of any cell, exceptional or not. Zeros of an exception, of which most of a boundary's rows consist, are passed over.
-template <bool small>
-__device__ double gather_anywhere(const DeviceGrid &grid, const DeviceSlots<small> &slots, const DeviceProduct &p, int i, int j,
-                                  int k, int c, const double *pattern) {
+template <bool small, class P>
+__device__ double gather_anywhere(const DeviceGrid &grid, const DeviceSlots<small> &slots, const P &p, int i, int j, int k,
+                                  int c, const double *pattern) {
   const double *values = slots.place(i * grid.dof + c, j, k);
   double        sum = 0.0;
   for (int s = 0; s < slots.count; ++s) {
@@ -83,8 +83,8 @@ __device__ double gather_anywhere(const DeviceGrid &grid, const DeviceSlots<smal
   return sum;
 }
 
-template <bool small>
-__device__ void gather_exceptions(const DeviceGrid &grid, const DeviceSlots<small> &slots, const DeviceProduct &p,
+template <bool small, class P>
+__device__ void gather_exceptions(const DeviceGrid &grid, const DeviceSlots<small> &slots, const P &p,
                                   const DeviceExceptions &exceptions, const GatherBoxes &boxes, unsigned block) {
   const std::int64_t at = static_cast<std::int64_t>(block) * gather_threads + threadIdx.x;
   if (at >= exceptions.count * grid.dof) return;
@@ -99,8 +99,8 @@ __device__ void gather_exceptions(const DeviceGrid &grid, const DeviceSlots<smal
 }
 
 // The thread's rows, all of whose neighbours are owned. values: of the first one, as place() gives them.
-template <bool small, int rows>
-__device__ void gather_inside(const DeviceSlots<small> &slots, const DeviceProduct &p, int dof, const double *values,
+template <bool small, int rows, class P>
+__device__ void gather_inside(const DeviceSlots<small> &slots, const P &p, int dof, const double *values,
                               const std::int64_t (&cells)[rows], const int (&components)[rows], double (&sums)[rows]) {
   const double *x[rows];
 #pragma unroll
@@ -122,18 +122,19 @@ __device__ void gather_inside(const DeviceSlots<small> &slots, const DeviceProdu
 }
 
 // An exception's row is not stored, unless it is computed in passing.
-__device__ inline void store_row(const DeviceExceptions &exceptions, const DeviceProduct &p, int i, int j, int k,
-                                 std::int64_t cell, int dof, int component, double sum) {
+template <class P>
+__device__ inline void store_row(const DeviceExceptions &exceptions, const P &p, int i, int j, int k, std::int64_t cell,
+                                 int dof, int component, double sum) {
   if (exceptions.diagonal_outside && !exceptions.core.has(i, j, k))
-    sum = exceptions.diagonal * __ldg(p.x + cell * dof + component);
+    sum = p.sum_of_diagonal(exceptions.diagonal * __ldg(p.x + cell * dof + component));
   else if (exceptions.skips(i, j, k, cell))
     return;
   p.store(cell * dof + component, sum);
 }
 
-template <bool small, int rows>
-__device__ void gather_box(const DeviceGrid &grid, const DeviceSlots<small> &slots, const DeviceReach &reach,
-                           const DeviceProduct &p, const DeviceExceptions &exceptions, const GatherBox &box, unsigned block) {
+template <bool small, int rows, class P>
+__device__ void gather_box(const DeviceGrid &grid, const DeviceSlots<small> &slots, const DeviceReach &reach, const P &p,
+                           const DeviceExceptions &exceptions, const GatherBox &box, unsigned block) {
   const unsigned plane = box.plane.divide(block), first = (block - plane * box.plane.by) * (rows * gather_threads);
   const int      k = box.box.begin[2] + static_cast<int>(plane);
   int            i[rows], j[rows], c[rows];
@@ -167,10 +168,10 @@ __device__ void gather_box(const DeviceGrid &grid, const DeviceSlots<small> &slo
 }
 
 // Blocks: first those of the exceptions, then the boxes'.
-template <bool small, int rows>
+template <bool small, int rows, class P>
 __global__ void __launch_bounds__(gather_threads, rows > 1 ? 3 : 4)
   gather_kernel(const __grid_constant__ DeviceGrid grid, const __grid_constant__ DeviceSlots<small> slots,
-                const __grid_constant__ DeviceReach reach, const __grid_constant__ DeviceProduct p,
+                const __grid_constant__ DeviceReach reach, const __grid_constant__ P p,
                 const __grid_constant__ DeviceExceptions exceptions, const __grid_constant__ GatherBoxes boxes,
                 unsigned exception_blocks) {
   if (blockIdx.x < exception_blocks) {
@@ -180,7 +181,7 @@ __global__ void __launch_bounds__(gather_threads, rows > 1 ? 3 : 4)
   const unsigned block = blockIdx.x - exception_blocks;
   int            b = boxes.count - 1;
   while (block < boxes.boxes[b].first_block) --b;
-  gather_box<small, rows>(grid, slots, reach, p, exceptions, boxes.boxes[b], block - boxes.boxes[b].first_block);
+  gather_box<small, rows, P>(grid, slots, reach, p, exceptions, boxes.boxes[b], block - boxes.boxes[b].first_block);
 }
 
 } // namespace

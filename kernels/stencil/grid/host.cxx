@@ -15,13 +15,17 @@ public:
     for (const grid::Box &box : stencil().boxes(part)) grid::multiply(stencil(), product, ghosts, box);
   }
 
+  void relax(Executor &, const grid::Relaxation &relaxation, const double *ghosts, grid::Part part) override {
+    for (const grid::Box &box : stencil().boxes(part)) grid::relax(stencil(), relaxation, ghosts, box);
+  }
+
   void diagonal(Executor &, double *d) override {
     const grid::Stencil &s = stencil();
     const int            dof = s.extents.dof;
     std::fill_n(d, s.extents.rows(), 0.0);
     for (int slot = 0; slot < s.slot_count(); ++slot) {
       const grid::Slot &at = s.slots[static_cast<std::size_t>(slot)];
-      if (at.offset[0] || at.offset[1] || at.offset[2]) continue;
+      if (!grid::is_centre(at)) continue;
       for (std::int64_t cell = 0; cell < s.extents.cells(); ++cell)
         d[cell * dof + at.component] = s.coefficient(slot, cell, at.component);
     }

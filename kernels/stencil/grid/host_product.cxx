@@ -40,14 +40,36 @@ TCBOUND_INLINE const double *locate(const Extents &e, const double *x, const dou
   return ghosts + (((k + e.low[2]) * e.ghosted(1) + j + e.low[1]) * e.ghosted(0) + i + e.low[0]) * e.dof;
 }
 
-TCBOUND_INLINE void finish(const Product &p, std::int64_t row, double sum) {
-  double z = p.alpha * sum;
-  if (p.beta != 0.0) z += p.beta * p.y[row];
-  p.z[row] = z;
+// Of one element or a vector of them.
+template <class V> TCBOUND_INLINE void load(V &elements, const double *from) {
+  __builtin_memcpy(&elements, from, sizeof elements);
+}
+
+// What becomes of the sums of one row or of several.
+template <class V> TCBOUND_INLINE void finish(const Product &p, std::int64_t row, const V &sum) {
+  V z = p.alpha * sum, y;
+  if (p.beta != 0.0) {
+    load(y, p.y + row);
+    z += p.beta * y;
+  }
+  __builtin_memcpy(p.z + row, &z, sizeof z);
+}
+template <class V> TCBOUND_INLINE void finish(const Relaxation &p, std::int64_t row, const V &sum) {
+  V b, x, inverse;
+  load(b, p.b + row);
+  load(x, p.x + row);
+  V change = p.factor * (b - sum);
+  if (p.inverse) {
+    load(inverse, p.inverse + row);
+    change *= inverse;
+  }
+  x += change;
+  __builtin_memcpy(p.z + row, &x, sizeof x);
 }
 
 // The rows of one cell, whichever neighbours it has. pattern: an exception's coefficients, or null.
-TCBOUND_INLINE void multiply_cell(const Stencil &s, const Product &p, const double *ghosts, std::int64_t i, const Line &line,
+template <class P>
+TCBOUND_INLINE void multiply_cell(const Stencil &s, const P &p, const double *ghosts, std::int64_t i, const Line &line,
                                   const double *pattern) {
   const int          dof = s.extents.dof;
   const std::int64_t cell = line.first + i;
@@ -71,40 +93,31 @@ template <int size> struct Numbers { typedef double Vector __attribute__((vector
 
 template <class V> TCBOUND_INLINE void add_term(V &sum, double value, const double *x) {
   V elements;
-  __builtin_memcpy(&elements, x, sizeof elements);
+  load(elements, x);
   sum += (value - V{}) * elements; // minus, for -0 + 0 is 0
 }
 template <class V> TCBOUND_INLINE void add_term(V &sum, const double *values, const double *x) {
   V elements, own;
-  __builtin_memcpy(&elements, x, sizeof elements);
-  __builtin_memcpy(&own, values, sizeof own);
+  load(elements, x);
+  load(own, values);
   sum += own * elements;
 }
 
 // Cells i ... i + n * lanes - 1 of a line, all of whose neighbours exist; the first `constants` terms are constant. No loop over u,
 // for which GCC would keep the sums in memory.
-template <int lanes, std::size_t... u>
-TCBOUND_INLINE void multiply_cells(const Term *terms, int constants, int count, const Product &p, std::int64_t first,
-                                   std::int64_t i, std::index_sequence<u...>) {
+template <int lanes, class P, std::size_t... u>
+TCBOUND_INLINE void multiply_cells(const Term *terms, int constants, int count, const P &p, std::int64_t first, std::int64_t i,
+                                   std::index_sequence<u...>) {
   typedef typename Numbers<lanes>::Vector Vector;
   Vector                                  sums[sizeof...(u)] = {};
   for (const Term *t = terms; t != terms + constants; ++t) (add_term(sums[u], t->constant, t->x + i + u * lanes), ...);
   for (const Term *t = terms + constants; t != terms + count; ++t)
     (add_term(sums[u], t->values + i + u * lanes, t->x + i + u * lanes), ...);
-  const auto store = [&](std::size_t at, const Vector &sum) {
-    Vector z = p.alpha * sum;
-    if (p.beta != 0.0) {
-      Vector y;
-      __builtin_memcpy(&y, p.y + first + i + at, sizeof y);
-      z += p.beta * y;
-    }
-    __builtin_memcpy(p.z + first + i + at, &z, sizeof z);
-  };
-  (store(u * lanes, sums[u]), ...);
+  (finish(p, first + i + static_cast<std::int64_t>(u * lanes), sums[u]), ...);
 }
 
 // As many cells at once as there are, down to one: an addition waits for the one before, so several vectors take turns.
-template <int lanes, int n> TCBOUND_INLINE void multiply_run(const Line &line, const Product &p, Range run) {
+template <int lanes, int n, class P> TCBOUND_INLINE void multiply_run(const Line &line, const P &p, Range run) {
   const Term  *terms = line.terms.data();
   const int    constants = line.constants, count = static_cast<int>(line.terms.size());
   std::int64_t i = run.begin;
@@ -124,7 +137,8 @@ template <int lanes, int n> TCBOUND_INLINE void multiply_run(const Line &line, c
 }
 
 // A cell near an end of its line, where some neighbours do not exist or lie in a layer.
-TCBOUND_INLINE void multiply_end(const Stencil &s, const Product &p, const double *ghosts, const Line &line, std::int64_t i) {
+template <class P>
+TCBOUND_INLINE void multiply_end(const Stencil &s, const P &p, const double *ghosts, const Line &line, std::int64_t i) {
   const Extents &e = s.extents;
   double         sum = 0.0;
   for (const Term &term : line.terms) {
@@ -153,13 +167,13 @@ inline std::vector<Step> find_steps(const Stencil &s) {
 }
 
 // Of a line of cells of one component; slots without any neighbour there are left out.
-inline void find_terms(const Stencil &s, const Product &p, const double *ghosts, const std::vector<Step> &steps, bool inside,
+inline void find_terms(const Stencil &s, const double *own, const double *ghosts, const std::vector<Step> &steps, bool inside,
                        Line &line) {
   line.terms.clear();
   line.constants = 0;
   for (const Step &step : steps) {
     const auto   &array = s.arrays[static_cast<std::size_t>(step.slot)];
-    const double *values = array.empty() ? nullptr : array.data() + line.first, *x = p.x + line.first + step.distance;
+    const double *values = array.empty() ? nullptr : array.data() + line.first, *x = own + line.first + step.distance;
     bool          in_ghosts = false;
     if (!inside) {
       const int *offset = s.slots[static_cast<std::size_t>(step.slot)].offset;
@@ -168,7 +182,7 @@ inline void find_terms(const Stencil &s, const Product &p, const double *ghosts,
       if (!s.exists(in_line, 0, line.j, line.k)) continue;
       const std::int64_t j = line.j + offset[1], k = line.k + offset[2];
       in_ghosts = j < 0 || j >= s.extents.n[1] || k < 0 || k >= s.extents.n[2];
-      if (in_ghosts) x = locate(s.extents, p.x, ghosts, 0, j, k) + offset[0];
+      if (in_ghosts) x = locate(s.extents, own, ghosts, 0, j, k) + offset[0];
     }
     if (!values) ++line.constants;
     line.terms.push_back({x, values, s.constants[static_cast<std::size_t>(step.slot)], step.slot, in_ghosts});
@@ -176,7 +190,8 @@ inline void find_terms(const Stencil &s, const Product &p, const double *ghosts,
 }
 
 // The rows of a cell of several components, all of whose neighbours are owned.
-TCBOUND_INLINE void multiply_components(const Stencil &s, const Product &p, const std::vector<Step> &steps, std::int64_t cell,
+template <class P>
+TCBOUND_INLINE void multiply_components(const Stencil &s, const P &p, const std::vector<Step> &steps, std::int64_t cell,
                                         double *sums) {
   const int dof = s.extents.dof;
   for (int c = 0; c < dof; ++c) sums[c] = 0.0;
@@ -189,9 +204,9 @@ TCBOUND_INLINE void multiply_components(const Stencil &s, const Product &p, cons
   for (int c = 0; c < dof; ++c) finish(p, cell * dof + c, sums[c]);
 }
 
-template <int lanes, int n>
-TCBOUND_INLINE void multiply_box(const Stencil &s, const Product &product, const double *ghosts, const Box &box) {
-  const Product           p = product; // a copy that no store to z can change
+template <int lanes, int n, class P>
+TCBOUND_INLINE void multiply_box(const Stencil &s, const P &product, const double *ghosts, const Box &box) {
+  const P                 p = product; // a copy that no store to z can change
   const Extents          &e = s.extents;
   const Range             wide = {std::max<std::int64_t>(box.begin[0], s.reach_low(0)),
                                   std::min<std::int64_t>(box.end[0], e.n[0] - s.reach_high(0))};
@@ -205,7 +220,7 @@ TCBOUND_INLINE void multiply_box(const Stencil &s, const Product &product, const
     for (line.j = box.begin[1]; line.j < box.end[1]; ++line.j) {
       const bool inside = line.j >= low[0] && line.j < e.n[1] - high[0] && line.k >= low[1] && line.k < e.n[2] - high[1];
       line.first = (line.k * e.n[1] + line.j) * e.n[0];
-      if (e.dof == 1) find_terms(s, p, ghosts, steps, inside, line);
+      if (e.dof == 1) find_terms(s, p.x, ghosts, steps, inside, line);
       while (exception != s.exceptions.end() && *exception < line.first + box.begin[0]) ++exception;
       for (std::int64_t i = box.begin[0]; i < box.end[0];) {
         const std::int64_t next =
@@ -234,17 +249,18 @@ TCBOUND_INLINE void multiply_box(const Stencil &s, const Product &product, const
     }
 }
 
-void multiply_baseline(const Stencil &s, const Product &p, const double *ghosts, const Box &box) {
+template <class P> void run_baseline(const Stencil &s, const P &p, const double *ghosts, const Box &box) {
   multiply_box<2, 4>(s, p, ghosts, box);
 }
 
 #if defined(__x86_64__)
-__attribute__((target("avx2,fma"))) void multiply_avx2(const Stencil &s, const Product &p, const double *ghosts,
-                                                       const Box &box) {
+template <class P>
+__attribute__((target("avx2,fma"))) void run_avx2(const Stencil &s, const P &p, const double *ghosts, const Box &box) {
   multiply_box<4, 8>(s, p, ghosts, box);
 }
-__attribute__((target("avx512f,avx512vl,avx512dq,avx2,fma"))) void multiply_avx512(const Stencil &s, const Product &p,
-                                                                                   const double *ghosts, const Box &box) {
+template <class P>
+__attribute__((target("avx512f,avx512vl,avx512dq,avx2,fma"))) void run_avx512(const Stencil &s, const P &p,
+                                                                              const double *ghosts, const Box &box) {
   multiply_box<4, 16>(s, p, ghosts, box);
 }
 #endif
@@ -253,10 +269,11 @@ std::vector<HostVariant> find_variants() {
   std::vector<HostVariant> found;
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq"))
-    found.push_back({"avx512", multiply_avx512});
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) found.push_back({"avx2", multiply_avx2});
+    found.push_back({"avx512", run_avx512<Product>, run_avx512<Relaxation>});
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+    found.push_back({"avx2", run_avx2<Product>, run_avx2<Relaxation>});
 #endif
-  found.push_back({"baseline", multiply_baseline});
+  found.push_back({"baseline", run_baseline<Product>, run_baseline<Relaxation>});
   return found;
 }
 
@@ -269,6 +286,10 @@ const std::vector<HostVariant> &host_variants() {
 
 void multiply(const Stencil &stencil, const Product &product, const double *ghosts, const Box &box) {
   host_variants().front().multiply(stencil, product, ghosts, box);
+}
+
+void relax(const Stencil &stencil, const Relaxation &relaxation, const double *ghosts, const Box &box) {
+  host_variants().front().relax(stencil, relaxation, ghosts, box);
 }
 
 } // namespace tcbound::grid

@@ -186,6 +186,8 @@ std::unique_ptr<Marcher> make_framed(const std::vector<MarchPoint> &points, int 
 
 } // namespace
 
+bool Marcher::relax(void *, DeviceGrid, const DeviceRelaxation &, DeviceExceptions, DeviceBox) { return false; }
+
 std::unique_ptr<Marcher> make_marcher(Executor &executor, const std::int64_t (&n)[3], const std::vector<MarchPoint> &points,
                                       const MarchChoices &choices) {
   if (points.empty()) return nullptr;

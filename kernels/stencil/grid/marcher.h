@@ -13,6 +13,7 @@ struct DeviceBox;
 struct DeviceExceptions;
 struct DeviceGrid;
 struct DeviceProduct;
+struct DeviceRelaxation;
 
 struct MarchPoint {
   int    offset[3];
@@ -37,6 +38,10 @@ class Marcher {
 public:
   virtual ~Marcher() = default;
   virtual void launch(void *stream, DeviceGrid grid, const DeviceProduct &p, DeviceExceptions exceptions, DeviceBox area) = 0;
+  // False, and nothing is launched, where there is no such kernel.
+  virtual bool relax(void *stream, DeviceGrid grid, const DeviceRelaxation &p, DeviceExceptions exceptions, DeviceBox area);
+  // Whether relax() needs D^-1 and then does not read D.
+  virtual bool spares_diagonal() const { return false; }
   // Operations over those needed where all n cells are computed.
   virtual double redundancy(const std::int64_t (&n)[3]) const = 0;
 };

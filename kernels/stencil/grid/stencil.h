@@ -48,6 +48,8 @@ struct Box {
 // way.
 enum class Part { all, interior, shell };
 
+inline bool is_centre(const Slot &slot) { return !slot.offset[0] && !slot.offset[1] && !slot.offset[2]; }
+
 // Whether the slot is at the cell itself or after it: of two slots that are each other's mirror images, the one that is stored.
 inline bool in_stored_half(const Slot &slot) {
   const int *o = slot.offset;

@@ -47,13 +47,21 @@ public:
   }
 
   void launch(void *stream, DeviceGrid grid, const DeviceProduct &p, DeviceExceptions exceptions, DeviceBox area) override {
-    const auto blocks = [&](int d, unsigned length) {
-      return static_cast<unsigned>(divide_up(area.end[d] - area.begin[d], length));
-    };
-    varying_kernel<V>
-      <<<dim3(blocks(0, block_.x), blocks(1, block_.y), blocks(2, block_.z)), block_, 0, static_cast<cudaStream_t>(stream)>>>(
-        grid, slots_, p, exceptions, area);
-    TCBOUND_LAUNCHED();
+    launch_kernel(stream, grid, p, exceptions, area);
+  }
+
+  bool spares_diagonal() const override { return V::all && slots_.slots[0].x == 0; }
+
+  bool relax(void *stream, DeviceGrid grid, const DeviceRelaxation &relaxation, DeviceExceptions exceptions,
+             DeviceBox area) override {
+    DeviceRelaxation p = relaxation;
+    if (V::all) {
+      if (!spares_diagonal() || !p.inverse) return false;
+      p.without_diagonal = true;
+      p.keeps = 1.0 - p.factor;
+    }
+    launch_kernel(stream, grid, p, exceptions, area);
+    return true;
   }
 
   double redundancy(const std::int64_t (&n)[3]) const override {
@@ -65,6 +73,18 @@ public:
   }
 
 private:
+  template <class P>
+  void launch_kernel(void *stream, const DeviceGrid &grid, const P &p, const DeviceExceptions &exceptions,
+                     const DeviceBox &area) {
+    const auto blocks = [&](int d, unsigned length) {
+      return static_cast<unsigned>(divide_up(area.end[d] - area.begin[d], length));
+    };
+    varying_kernel<V, P>
+      <<<dim3(blocks(0, block_.x), blocks(1, block_.y), blocks(2, block_.z)), block_, 0, static_cast<cudaStream_t>(stream)>>>(
+        grid, slots_, p, exceptions, area);
+    TCBOUND_LAUNCHED();
+  }
+
   VaryingSlots<V> slots_{};
   dim3            block_;
 };

@@ -5,6 +5,8 @@
 // are a tile of the grid, and points come in pairs of opposite ones, so most of those loads follow or go before the first ones closely and
 // find them in the L1, as those of x do; at the tile's sides the L2 has them. For .cu files only.
 
+#include <type_traits>
+
 #include "gather.h"
 
 namespace tcbound::grid {
@@ -48,12 +50,13 @@ struct VaryingCell {
   unsigned     exist;       // bits by neighbour_number()
 };
 
-template <class V, Around around>
+// skipped: so many of the batch's slots are left out.
+template <class V, Around around, int skipped>
 __device__ __forceinline__ double add_slots(const VaryingSlots<V> &a, const double *x, int first, const VaryingCell &of,
                                             double sum) {
   double values[V::batch], others[V::batch];
 #pragma unroll
-  for (int u = 0; u < V::batch; ++u) {
+  for (int u = skipped; u < V::batch; ++u) {
     const VaryingSlot &slot = a.slots[first + u];
     const bool         reads = around != Around::unknown || (of.exist >> slot.neighbour & 1);
     values[u] = V::all ? 0.0 : slot.constant;
@@ -61,16 +64,16 @@ __device__ __forceinline__ double add_slots(const VaryingSlots<V> &a, const doub
     others[u] = reads ? __ldg(x + (of.cell + slot.x)) : 0.0;
   }
 #pragma unroll
-  for (int u = 0; u < V::batch; ++u)
+  for (int u = skipped; u < V::batch; ++u)
     if (around == Around::there || (of.exist >> a.slots[first + u].neighbour & 1)) sum = fma(values[u], others[u], sum);
   return sum;
 }
 
-template <class V, Around around>
+template <class V, Around around, int skipped>
 __device__ __forceinline__ double add_all_slots(const VaryingSlots<V> &a, const double *x, const VaryingCell &of) {
   double sum = 0.0;
 #pragma unroll 1
-  for (int s = 0; s < (V::all ? 1 : a.count); s += V::batch) sum = add_slots<V, around>(a, x, s, of, sum);
+  for (int s = 0; s < (V::all ? 1 : a.count); s += V::batch) sum = add_slots<V, around, skipped>(a, x, s, of, sum);
   return sum;
 }
 
@@ -86,10 +89,11 @@ __device__ __forceinline__ unsigned existing_neighbours(const DeviceGrid &grid, 
   return exist;
 }
 
-template <class V>
+// P: DeviceProduct, or DeviceRelaxation, whose sums lack the first slot if all are known: the diagonal.
+template <class V, class P>
 __global__ void __launch_bounds__(512)
   varying_kernel(const __grid_constant__ DeviceGrid grid, const __grid_constant__ VaryingSlots<V> a,
-                 const __grid_constant__ DeviceProduct p, const __grid_constant__ DeviceExceptions exceptions,
+                 const __grid_constant__ P p, const __grid_constant__ DeviceExceptions exceptions,
                  const __grid_constant__ DeviceBox area) {
   const int first[3] = {area.begin[0] + static_cast<int>(blockIdx.x * blockDim.x),
                         area.begin[1] + static_cast<int>(blockIdx.y * blockDim.y),
@@ -103,14 +107,15 @@ __global__ void __launch_bounds__(512)
   bool              inside = V::all; // padding never exists
 #pragma unroll
   for (int d = 0; d < 3; ++d) inside = inside && (grid.n[d] == 1 || (first[d] > 0 && last[d] < grid.n[d] - 1));
-  double sum;
+  constexpr int skipped = V::all && std::is_same_v<P, DeviceRelaxation> ? 1 : 0;
+  double        sum;
   if (inside)
-    sum = add_all_slots<V, Around::there>(a, p.x, mine);
+    sum = add_all_slots<V, Around::there, skipped>(a, p.x, mine);
   else if (grid.cell(first[0], first[1], first[2]) >= a.reach &&
            grid.cell(last[0], last[1], last[2]) + a.reach < grid.cell(0, 0, grid.n[2]))
-    sum = add_all_slots<V, Around::readable>(a, p.x, mine);
+    sum = add_all_slots<V, Around::readable, skipped>(a, p.x, mine);
   else
-    sum = add_all_slots<V, Around::unknown>(a, p.x, mine);
+    sum = add_all_slots<V, Around::unknown, skipped>(a, p.x, mine);
   store_row(exceptions, p, i, j, k, mine.cell, 1, 0, sum);
 }
 
