@@ -171,7 +171,7 @@ static PetscErrorCode Apply(Mat A, TCBoundMatOp op, Vec x, Vec y, Vec z) {
 
 static PetscErrorCode RunRelaxation(Mat A, const tcbound::grid::Relaxation &relaxation, Part part) {
   Mat_StencilTCBound *t = StencilOf(A);
-  const tcbound::Work work = t->format->work_of_relaxation(relaxation.inverse != nullptr, part);
+  const tcbound::Work work = t->format->work_of_relaxation(relaxation, part);
   const auto          run = [&] { t->format->relax(*t->executor, relaxation, t->ghosts.data(), part); };
   TCBoundLogRow       row;
 
@@ -183,18 +183,28 @@ static PetscErrorCode RunRelaxation(Mat A, const tcbound::grid::Relaxation &rela
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode MatStencilTCBoundSweep(Mat A, PetscReal factor, Vec inverse, Vec b, Vec x, Vec z) {
+PetscErrorCode MatStencilTCBoundMostSweeps(Mat A, PetscInt *sweeps) {
+  Mat_StencilTCBound *t = StencilOf(A);
+
+  PetscFunctionBegin;
+  PetscCall(MatStencilTCBoundUpdate(A));
+  *sweeps = t->settings.steps == 1 ? 1 : t->format->most_sweeps();
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatStencilTCBoundSweep(Mat A, PetscInt sweeps, const PetscReal factors[], Vec inverse, Vec b, Vec x, Vec z) {
   Mat_StencilTCBound       *t = StencilOf(A);
   TCBoundLease              lx, lb, lz, li;
   tcbound::grid::Relaxation relaxation;
 
   PetscFunctionBegin;
   PetscCall(MatStencilTCBoundUpdate(A));
-  PetscCall(TCBoundLeaseBegin(*t->executor, &t->staged[0], x, TCBOUND_READ, &lx));
+  if (x) PetscCall(TCBoundLeaseBegin(*t->executor, &t->staged[0], x, TCBOUND_READ, &lx));
   PetscCall(TCBoundLeaseBegin(*t->executor, &t->staged[1], b, TCBOUND_READ, &lb));
   PetscCall(TCBoundLeaseBegin(*t->executor, &t->staged[2], z, TCBOUND_WRITE, &lz));
   if (inverse) PetscCall(TCBoundLeaseBegin(*t->executor, &t->staged[3], inverse, TCBOUND_READ, &li));
-  relaxation.factor = factor;
+  relaxation.sweeps = static_cast<int>(sweeps);
+  std::copy_n(factors, sweeps, relaxation.factors);
   relaxation.inverse = li.data;
   relaxation.x = lx.data;
   relaxation.b = lb.data;
@@ -203,7 +213,7 @@ PetscErrorCode MatStencilTCBoundSweep(Mat A, PetscReal factor, Vec inverse, Vec 
   if (li.vec) PetscCall(TCBoundLeaseEnd(*t->executor, &li));
   PetscCall(TCBoundLeaseEnd(*t->executor, &lz));
   PetscCall(TCBoundLeaseEnd(*t->executor, &lb));
-  PetscCall(TCBoundLeaseEnd(*t->executor, &lx));
+  if (x) PetscCall(TCBoundLeaseEnd(*t->executor, &lx));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

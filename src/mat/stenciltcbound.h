@@ -131,9 +131,13 @@ PETSC_INTERN PetscErrorCode MatMult_StencilTCBound(Mat, Vec, Vec);
 PETSC_INTERN PetscErrorCode MatMultAdd_StencilTCBound(Mat, Vec, Vec, Vec);
 PETSC_INTERN PetscErrorCode MatMultTranspose_StencilTCBound(Mat, Vec, Vec);
 PETSC_INTERN PetscErrorCode MatMultTransposeAdd_StencilTCBound(Mat, Vec, Vec, Vec);
-// z = x + factor D^-1 (b - A x) in one pass over memory, with any coefficients and on any grid. inverse: the diagonal of D^-1, or NULL
-// where factor has been divided by it. z is another vector than x and b.
-PETSC_INTERN PetscErrorCode MatStencilTCBoundSweep(Mat A, PetscReal factor, Vec inverse, Vec b, Vec x, Vec z);
+// z = x + factor D^-1 (b - A x) in one pass over memory, with any coefficients and on any grid; as many such sweeps as there may be at
+// once. inverse: the diagonal of D^-1, or NULL where the factor has been divided by it. x: NULL for several sweeps from 0. z is another
+// vector than x and b.
+PETSC_INTERN PetscErrorCode MatStencilTCBoundSweep(Mat A, PetscInt sweeps, const PetscReal factors[], Vec inverse, Vec b, Vec x,
+                                                   Vec z);
+// Of diagonals that vary.
+PETSC_INTERN PetscErrorCode MatStencilTCBoundMostSweeps(Mat A, PetscInt *sweeps);
 PETSC_INTERN PetscErrorCode MatGetDiagonal_StencilTCBound(Mat, Vec);
 PETSC_INTERN PetscErrorCode MatTranspose_StencilTCBound(Mat, MatReuse, Mat *);
 // The transposed matrix that transposed products run on, up to date; it belongs to A.

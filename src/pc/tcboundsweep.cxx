@@ -122,27 +122,36 @@ static PetscErrorCode SweepOneByOne(PC pc, bool transpose, PetscInt its, bool fr
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-// The same with a product and update in one pass over memory each, by a stencil's kernels. Sweeps go to and fro between x and another
-// vector, so that the last one ends in x.
+// The same by a stencil's kernels: products with their updates in one pass over memory, for two sweeps where there is a kernel. Passes go to
+// and fro between x and another vector, so that the last one ends in x.
 static PetscErrorCode SweepByStencil(PC pc, Mat A, PetscInt its, bool from_zero, Vec b, Vec x) {
-  PC_TCBoundSweep *s = SweepOf(pc);
-  const PetscInt   n = static_cast<PetscInt>(s->factors.size()), sweeps = its * n;
-  const Vec        inverse = s->constant ? NULL : s->inverse;
+  PC_TCBoundSweep       *s = SweepOf(pc);
+  const PetscInt         sweeps = its * static_cast<PetscInt>(s->factors.size());
+  const Vec              inverse = s->constant ? NULL : s->inverse;
+  std::vector<PetscReal> factors;
+  PetscInt               most = 1;
 
   PetscFunctionBegin;
   if (!s->work) PetscCall(VecDuplicate(s->inverse, &s->work));
-  const Vec places[2] = {x, s->work};
-  if (!from_zero && sweeps % 2) PetscCall(VecCopy(x, s->work));
-  for (PetscInt k = 0; k < sweeps; k++) {
-    const PetscReal factor = s->factors[static_cast<std::size_t>(k % n)] / (s->constant ? s->diagonal : 1.0);
-    const Vec       from = places[(sweeps - k) % 2], to = places[(sweeps - k - 1) % 2];
-    if (k > 0 || !from_zero) {
-      PetscCall(MatStencilTCBoundSweep(A, factor, inverse, b, from, to));
-    } else if (s->constant) {
-      PetscCall(VecAXPBY(to, factor, 0.0, b));
-    } else {
+  if (inverse) PetscCall(MatStencilTCBoundMostSweeps(A, &most));
+  for (PetscInt i = 0; i < its; i++) TCBoundCallCXX(factors.insert(factors.end(), s->factors.begin(), s->factors.end()));
+  if (!inverse)
+    for (PetscReal &factor : factors) factor /= s->diagonal;
+  const PetscInt passes = (sweeps + most - 1) / most;
+  const Vec      places[2] = {x, s->work};
+  if (!from_zero && passes % 2) PetscCall(VecCopy(x, s->work));
+  for (PetscInt k = 0, pass = passes; k < sweeps; k += most, pass--) {
+    const PetscInt   count = PetscMin(most, sweeps - k);
+    const PetscReal *factor = factors.data() + k;
+    const bool       starts = k == 0 && from_zero;
+    const Vec        from = places[pass % 2], to = places[(pass - 1) % 2];
+    if (!starts || count > 1) {
+      PetscCall(MatStencilTCBoundSweep(A, count, factor, inverse, b, starts ? NULL : from, to));
+    } else if (inverse) {
       PetscCall(VecPointwiseMult(to, b, inverse));
-      PetscCall(VecScale(to, factor));
+      PetscCall(VecScale(to, *factor));
+    } else {
+      PetscCall(VecAXPBY(to, *factor, 0.0, b));
     }
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -266,7 +275,7 @@ static PetscErrorCode PCDestroy_TCBoundSweep(PC pc) {
    sweeps, and on several ranks there is one exchange of values for all of these; in two and three dimensions a ring around the grid, as
    wide as the stencil's radius, may have rows of one multiple of the identity (Dirichlet's conditions). The host takes stencils of up to
    49 points, CUDA cores those within 5 or 9 points in two dimensions and 7 or 27 in three. With any other `MATSTENCILTCBOUND` each sweep is
-   one pass over memory. Other matrices take a product and vector operations for each sweep, and so does a preconditioner that is kept while the matrix changes (`PCSetReusePreconditioner()`): its sweeps are with the
+   one pass over memory, and on one GPU so are two sweeps where 7 points in three dimensions vary. Other matrices take a product and vector operations for each sweep, and so does a preconditioner that is kept while the matrix changes (`PCSetReusePreconditioner()`): its sweeps are with the
    new matrix, its diagonal and factors those of the old one. `-ksp_view` and `-info` say which it is, and why.
 
    With `KSPRICHARDSON`, whose matrix preconditions itself, all iterations are done at once and without tests of convergence, as by

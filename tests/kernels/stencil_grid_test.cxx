@@ -117,20 +117,21 @@ protected:
     const double        factor = 0.7;
     std::vector<double> inverse(static_cast<std::size_t>(rows), 1.0), diagonal = diagonal_of(c, slots, arrays);
     if (has_inverse)
-      for (std::size_t row = 0; row < inverse.size(); ++row) inverse[row] = diagonal[row] == 0.0 ? 2.0 : 1.0 / diagonal[row];
+      for (std::size_t row = 0; row < inverse.size(); ++row) inverse[row] = diagonal[row] == 0.0 ? 1.0 : 1.0 / diagonal[row];
     const std::vector<double> b = random_vector(rows, 8);
     Expected                  expected = reference(c.extents, slots, arrays, -1.0, 1.0, v.ghosted, b);
     for (std::size_t row = 0; row < inverse.size(); ++row) {
       const double scale = factor * inverse[row], own = v.owned[row], near = std::abs(own) + std::abs(factor * own);
       expected.value[row] = own + static_cast<long double>(scale) * expected.value[row];
       expected.tolerance[row] = std::abs(scale) * expected.tolerance[row] + 4 * std::numeric_limits<double>::epsilon() * near;
+      if (has_inverse && diagonal[row] == 0.0) expected.tolerance[row] = 1e300; // it has no inverse, and the row no meaning
     }
     grid::Relaxation relaxation;
     Guarded          x(executor(), v.owned, true), right(executor(), b, true), scales(executor(), inverse, true);
     for (int run = 0; run < 2; ++run) {
       Guarded z(executor(), std::vector<double>(b.size(), nan_value), true);
       bool    intact = false;
-      relaxation.factor = factor;
+      relaxation.factors[0] = factor;
       relaxation.inverse = has_inverse ? scales.data() : nullptr;
       relaxation.x = x.data();
       relaxation.b = right.data();
@@ -140,6 +141,57 @@ protected:
       expect_near(z.read(intact), expected);
       EXPECT_TRUE(intact);
     }
+  }
+
+  // Two sweeps at once against one after the other, from x and from 0; whether there are such.
+  bool expect_two_sweeps(const Case &c) {
+    SCOPED_TRACE(c.describe());
+    const std::vector<Slot> slots = slots_of(c);
+    const auto              arrays = values_of(c, slots);
+    const Stencil           stencil = compress(c.extents, slots, arrays);
+    Problem                 problem;
+    problem.stencil = &stencil;
+    const auto format = build(problem);
+    auto      &own = static_cast<grid::GridFormat &>(*format);
+    if (own.most_sweeps() < 2) return false;
+    std::vector<double> inverse = diagonal_of(c, slots, arrays), zero(inverse.size(), 0.0);
+    for (double &d : inverse) d = d == 0.0 ? 1.0 : 1.0 / d;
+    const std::vector<double> b = random_vector(c.extents.rows(), 8), x = random_vector(c.extents.rows(), 9);
+    Guarded                   right(executor(), b, true), scales(executor(), inverse, true);
+    for (const bool from_zero : {false, true}) {
+      Guarded from(executor(), from_zero ? zero : x, true), between(executor(), zero, true), single(executor(), zero, true);
+      Guarded z(executor(), std::vector<double>(b.size(), nan_value), true);
+      grid::Relaxation one, two;
+      two.sweeps = 2;
+      two.factors[0] = one.factors[0] = 0.7;
+      two.factors[1] = 0.6;
+      two.inverse = one.inverse = scales.data();
+      two.b = one.b = right.data();
+      one.x = from.data();
+      one.z = between.data();
+      own.relax(executor(), one, nullptr, Part::all);
+      one.factors[0] = 0.6;
+      one.x = between.data();
+      one.z = single.data();
+      own.relax(executor(), one, nullptr, Part::all);
+      two.x = from_zero ? nullptr : from.data();
+      two.z = z.data();
+      own.relax(executor(), two, nullptr, Part::all);
+      bool                      intact = false, read = false;
+      const std::vector<double> found = z.read(intact), expected = single.read(read), first = between.read(read);
+      double                    worst = 0, largest = 0;
+      for (std::size_t row = 0; row < found.size(); ++row) {
+        worst = std::max(worst, found[row] == expected[row]
+                                  ? 0.0
+                                  : std::abs(found[row] - expected[row]) + (std::isnan(found[row]) ? 1e300 : 0.0));
+        largest = std::max({largest, std::abs(expected[row]), std::abs(first[row]) * std::abs(inverse[row])});
+      }
+      EXPECT_LE(worst, 40 * std::numeric_limits<double>::epsilon() * largest) << (from_zero ? "from 0" : "from x");
+      EXPECT_TRUE(intact);
+      own.relax(executor(), two, nullptr, Part::all);
+      EXPECT_TRUE(same_bits(found, z.read(intact))) << "another run gives other bits";
+    }
+    return true;
   }
 
   static std::vector<double> diagonal_of(const Case &c, const std::vector<Slot> &slots,
@@ -332,6 +384,26 @@ TEST_P(GpuGridVariants, CoefficientsThatVary) {
           if (n[2] > 1) expect_case({{{n[0], n[1], n[2]}, {1, 0, 1}, {0, 1, 1}}, 1, box, values});
         }
   }
+}
+
+// Around the ends of tiles and of marches.
+TEST_P(GpuGridVariants, TwoSweepsAtOnce) {
+  const std::int64_t sizes[][3] = {{2, 2, 2},    {3, 2, 5},    {30, 8, 4},   {31, 9, 9},   {29, 7, 70},
+                                   {60, 16, 24}, {61, 17, 25}, {125, 21, 3}, {40, 33, 30}, {130, 34, 20},
+                                   {1, 30, 30},  {30, 1, 12},  {200, 64, 66}};
+  for (const auto &n : sizes)
+    for (const Values values : {Values::variable, Values::symmetric, Values::replaced, Values::nearly}) {
+      const Case    c{{{n[0], n[1], n[2]}}, 1, false, values};
+      const Stencil stencil = compress(c.extents, slots_of(c), values_of(c, slots_of(c)));
+      EXPECT_EQ(expect_two_sweeps(c), stencil.array_count() == 7 && stencil.diagonal_exceptions()) << c.describe();
+      if (values == Values::nearly) {
+        EXPECT_FALSE(stencil.diagonal_exceptions());
+      }
+    }
+  EXPECT_FALSE(expect_two_sweeps({{{40, 33, 30}}, 1, true, Values::symmetric}));
+  EXPECT_FALSE(expect_two_sweeps({{{40, 33, 30}, {1, 0, 0}, {0, 0, 0}}, 1, false, Values::symmetric}));
+  EXPECT_FALSE(expect_two_sweeps({{{40, 33, 30}}, 1, false, Values::mixed}));
+  EXPECT_FALSE(expect_two_sweeps({{{300, 40, 1}}, 1, false, Values::variable}));
 }
 
 INSTANTIATE_TEST_SUITE_P(Gpu, GpuGridVariants, testing::ValuesIn(grid_kernels(MemorySpace::cuda)), test_name);

@@ -187,6 +187,34 @@ TEST_P(Sweeps, SayWhyTheyAreNotFused) {
   }
 }
 
+// 7 points that vary, on one rank of a device.
+TEST_P(Sweeps, TwoAtATime) {
+  for (const Grid &g : {grid_of(3, 23, 21, 25, true, 1), grid_of(3, 65, 19, 50, true, 1)})
+    for (Fill how : {Fill::variable, Fill::symmetric, Fill::replaced}) {
+      SCOPED_TRACE(g.describe() + ", fill " + std::to_string(static_cast<int>(how)));
+      StencilPair m(g, how, 7);
+      make_dominant(m);
+      for (PetscInt its = 1; its <= 4; its++) {
+        Handle<PC> pc;
+        make_sweeps(m.ours, its, &pc);
+        const std::vector<double> factors(static_cast<std::size_t>(its), 2.0 / 3.0);
+        for (PetscInt times : {1, 2})
+          for (VecType type : vec_types()) expect_same_sweeps(pc, m.ours, m.aij, factors, times, type);
+        const bool        two = on_device() && backend() == "cuda_core" && world_size() == 1;
+        const std::string text = view_of(pc);
+        EXPECT_TRUE(contains(text, two ? "  fused: stencil/grid/cuda_core, up to 2 sweeps a pass over memory"
+                                       : "  not fused, a pass over memory for each sweep by stencil/grid/"))
+          << text;
+        option("-mat_tcbound_steps", "1");
+        OK(MatSetFromOptions(m.ours));
+        EXPECT_TRUE(contains(view_of(pc), "  not fused, a pass over memory for each sweep by stencil/grid/"));
+        for (VecType type : vec_types()) expect_same_sweeps(pc, m.ours, m.aij, factors, 2, type);
+        option("-mat_tcbound_steps", "0");
+        OK(MatSetFromOptions(m.ours));
+      }
+    }
+}
+
 TEST_P(Sweeps, FollowChangedValues) {
   StencilPair m(grid_of(2, 41, 37, 1, true, 1), Fill::constant, 7);
   Handle<PC>  pc;

@@ -65,13 +65,14 @@ public:
     upload_slots(executor);
     upload_exceptions(executor);
     if (runs_varying(stencil, choices))
-      marcher_ = make_varying(stencil, layout_, values_.data());
+      marcher_ = make_varying(executor, stencil, layout_, values_.data());
     else
       marcher_ = make_marcher(executor, stencil, choices);
     executor.synchronize();
   }
 
   void multiply(Executor &executor, const Product &product, const double *ghosts, Part part) override;
+  int  most_sweeps() const override { return marcher_ && !stencil().extents.layered() && marcher_->can_sweep_twice() ? 2 : 1; }
   void relax(Executor &executor, const Relaxation &relaxation, const double *ghosts, Part part) override;
   void diagonal(Executor &executor, double *d) override;
 
@@ -222,7 +223,13 @@ void CudaCoreFormat::multiply(Executor &executor, const Product &p, const double
 }
 
 void CudaCoreFormat::relax(Executor &executor, const Relaxation &p, const double *ghosts, Part part) {
-  const DeviceRelaxation to = {p.factor, 1.0, false, p.x, ghosts, p.b, p.inverse, p.z};
+  if (p.sweeps == 2) {
+    if (most_sweeps() < 2 || part != Part::all || !p.inverse) throw Error(ErrorCode::invalid, "these sweeps run one by one");
+    const TwoSweeps to = {{p.factors[0], p.factors[1]}, {1.0 - p.factors[0], 1.0 - p.factors[1]}, p.x, p.b, p.inverse, p.z};
+    marcher_->sweep_twice(executor.stream(), grid_, to, exceptions_);
+    return;
+  }
+  const DeviceRelaxation to = {p.factors[0], 1.0, false, p.x, ghosts, p.b, p.inverse, p.z};
   DeviceExceptions       exceptions = exceptions_;
   exceptions.bits = nullptr;
   run(executor, to, part,

@@ -80,6 +80,14 @@ struct DeviceRelaxation {
   __device__ void store(std::int64_t row, double sum) const { __stcs(z + row, result(row, sum)); }
 };
 
+// Two damped Jacobi sweeps (varying_sweeps.h).
+struct TwoSweeps {
+  double        factors[2], keeps[2]; // keeps: 1 - factor
+  const double *x;                    // null: sweeps start from 0
+  const double *b, *inverse;
+  double       *z;
+};
+
 // Cells whose rows are not the constant ones. If they are all cells outside of the core and all of one kind, a multiple of the
 // identity's row, as Dirichlet's conditions make them, kernels compute them in passing; else they are listed, and bits tell where
 // they are, for kernels that must leave them out.

@@ -11,17 +11,19 @@ std::string GridKernel::check(const Device &device, const Problem &problem) cons
 
 Work GridKernel::predict(const Problem &problem, bool, bool accumulate) const { return problem.stencil->work(accumulate); }
 
-Work GridFormat::work_of_relaxation(bool has_inverse, Part part) const {
-  Work         work = this->work(true, part);
+Work GridFormat::work_of_relaxation(const Relaxation &relaxation, Part part) const {
+  Work         work = this->work(relaxation.x != nullptr, part);
   std::int64_t rows = 0;
   bool         diagonal_varies = false;
   for (const Box &box : stencil_->boxes(part)) rows += box.cells() * stencil_->extents.dof;
   for (std::size_t s = 0; s < stencil_->slots.size(); ++s)
     diagonal_varies = diagonal_varies || (is_centre(stencil_->slots[s]) && !stencil_->arrays[s].empty());
-  work.useful_flops += 4 * rows; // of each: b - A x, times D^-1 and the factor, added to x
-  work.issued_flops += 4 * rows;
-  if (has_inverse && !(spares_diagonal() && part != Part::shell)) work.bytes += 8 * rows;
-  if (has_inverse && !diagonal_varies) work.compulsory_bytes += 8 * rows;
+  work.useful_flops = relaxation.sweeps * (work.useful_flops + 4 * rows); // b - A x, times D^-1 and the factor, added to x
+  if (!relaxation.x)
+    work.useful_flops -= work.useful_flops / relaxation.sweeps - 2 * rows; // the first: b times D^-1 and the factor
+  work.issued_flops = work.useful_flops;
+  if (relaxation.inverse && !(spares_diagonal() && part != Part::shell)) work.bytes += 8 * rows;
+  if (relaxation.inverse && !diagonal_varies) work.compulsory_bytes += 8 * rows;
   return work;
 }
 

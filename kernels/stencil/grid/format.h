@@ -7,12 +7,14 @@
 
 namespace tcbound::grid {
 
-// z = x + factor D^-1 (b - A x) with the diagonal D of A: a damped Jacobi sweep. inverse: the elements of D^-1, or null, and then factor
-// has been divided by the diagonal, which is constant. z is another vector than x and b.
+// z = x + factor D^-1 (b - A x) with the diagonal D of A: a damped Jacobi sweep, or several, each with a factor. inverse: the elements of
+// D^-1, or null, and then factors have been divided by the diagonal, which is constant. z is another vector than x and b.
 struct Relaxation {
-  double        factor = 1.0;
+  int           sweeps = 1;
+  double        factors[2] = {1.0, 1.0};
   const double *inverse = nullptr;
-  const double *x = nullptr, *b = nullptr;
+  const double *x = nullptr; // null: 0, for several sweeps only
+  const double *b = nullptr;
   double       *z = nullptr;
 };
 
@@ -31,7 +33,9 @@ public:
   // are read. May be null where there are none.
   virtual void multiply(Executor &executor, const Product &product, const double *ghosts, Part part) = 0;
 
-  // In one pass over memory; x, ghosts and part as in multiply().
+  // How many sweeps relax() can do at once, of a whole grid without layers and with D^-1 at hand.
+  virtual int most_sweeps() const { return 1; }
+  // In one pass over memory; ghosts and part as in multiply().
   virtual void relax(Executor &executor, const Relaxation &relaxation, const double *ghosts, Part part) = 0;
 
   // Coefficients are found anew, so there is nothing to refill: new values make a new stencil.
@@ -41,7 +45,7 @@ public:
 
   Work           work(bool, bool accumulate) const override { return work(accumulate, Part::all); }
   const Work    &work(bool accumulate, Part part) const { return work_[static_cast<int>(part)][accumulate]; }
-  Work           work_of_relaxation(bool has_inverse, Part part) const;
+  Work           work_of_relaxation(const Relaxation &relaxation, Part part) const;
   std::string    describe() const override { return stencil_->describe(halved_); }
   std::int64_t   coefficient_bytes() const { return stencil_->coefficient_bytes(halved_); }
   const Stencil &stencil() const { return *stencil_; }

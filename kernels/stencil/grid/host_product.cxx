@@ -58,7 +58,7 @@ template <class V> TCBOUND_INLINE void finish(const Relaxation &p, std::int64_t 
   V b, x, inverse;
   load(b, p.b + row);
   load(x, p.x + row);
-  V change = p.factor * (b - sum);
+  V change = p.factors[0] * (b - sum);
   if (p.inverse) {
     load(inverse, p.inverse + row);
     change *= inverse;

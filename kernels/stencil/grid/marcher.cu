@@ -188,6 +188,10 @@ std::unique_ptr<Marcher> make_framed(const std::vector<MarchPoint> &points, int 
 
 bool Marcher::relax(void *, DeviceGrid, const DeviceRelaxation &, DeviceExceptions, DeviceBox) { return false; }
 
+void Marcher::sweep_twice(void *, DeviceGrid, const TwoSweeps &, DeviceExceptions) {
+  throw Error(ErrorCode::unsupported, "there is no kernel for two sweeps of this stencil");
+}
+
 std::unique_ptr<Marcher> make_marcher(Executor &executor, const std::int64_t (&n)[3], const std::vector<MarchPoint> &points,
                                       const MarchChoices &choices) {
   if (points.empty()) return nullptr;

@@ -14,6 +14,7 @@ struct DeviceExceptions;
 struct DeviceGrid;
 struct DeviceProduct;
 struct DeviceRelaxation;
+struct TwoSweeps;
 
 struct MarchPoint {
   int    offset[3];
@@ -42,6 +43,9 @@ public:
   virtual bool relax(void *stream, DeviceGrid grid, const DeviceRelaxation &p, DeviceExceptions exceptions, DeviceBox area);
   // Whether relax() needs D^-1 and then does not read D.
   virtual bool spares_diagonal() const { return false; }
+  // Of a whole grid without layers: whether there is a kernel for two sweeps, which needs D^-1.
+  virtual bool can_sweep_twice() const { return false; }
+  virtual void sweep_twice(void *stream, DeviceGrid grid, const TwoSweeps &p, DeviceExceptions exceptions);
   // Operations over those needed where all n cells are computed.
   virtual double redundancy(const std::int64_t (&n)[3]) const = 0;
 };

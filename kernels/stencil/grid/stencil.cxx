@@ -322,17 +322,19 @@ Box Stencil::core() const {
   return {};
 }
 
+bool Stencil::diagonal_exceptions() const {
+  if (extents.dof != 1) return exceptions.empty();
+  for (std::size_t at = 0; at < patterns.size(); ++at)
+    if (patterns[at] != 0.0 && !is_centre(slots[at % slots.size()])) return false;
+  return true;
+}
+
 bool Stencil::diagonal_outside(const Box &core, double *diagonal) const {
-  if (extents.dof != 1 || patterns.size() != slots.size()) return false;
+  if (extents.dof != 1 || patterns.size() != slots.size() || !diagonal_exceptions()) return false;
   if (static_cast<std::int64_t>(exceptions.size()) != extents.cells() - core.cells()) return false;
   *diagonal = 0.0;
-  for (std::size_t slot = 0; slot < slots.size(); ++slot) {
-    const int *o = slots[slot].offset;
-    if (o[0] == 0 && o[1] == 0 && o[2] == 0)
-      *diagonal = patterns[slot];
-    else if (patterns[slot] != 0.0)
-      return false;
-  }
+  for (std::size_t slot = 0; slot < slots.size(); ++slot)
+    if (is_centre(slots[slot])) *diagonal = patterns[slot];
   return true;
 }
 

@@ -89,6 +89,8 @@ struct Stencil {
   std::vector<Box> boxes(Part part) const;
   // The largest part in the middle that has no exceptions, found by taking layers off the sides.
   Box core() const;
+  // Whether all exceptions have an entry on the diagonal only.
+  bool diagonal_exceptions() const;
   // Whether the exceptions are all cells outside of the core, and all of one kind that has an entry on the diagonal only: rows of a
   // multiple of the identity, as Dirichlet's conditions make them.
   bool diagonal_outside(const Box &core, double *diagonal) const;

@@ -11,6 +11,6 @@ namespace tcbound::grid {
 bool has_varying_kernel(const Stencil &stencil);
 
 // values: fill_values() on the device, which must outlive it.
-std::unique_ptr<Marcher> make_varying(const Stencil &stencil, const Values &layout, const double *values);
+std::unique_ptr<Marcher> make_varying(Executor &executor, const Stencil &stencil, const Values &layout, const double *values);
 
 } // namespace tcbound::grid
