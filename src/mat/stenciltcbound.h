@@ -34,8 +34,8 @@ struct TCBoundStencilEntry {
   InsertMode  mode;
 };
 
-// Rows of the log: products as those of aijtcbound, and sweeps one by one.
-constexpr int TCBOUND_STENCIL_RELAX = TCBOUND_MAT_OPS, TCBOUND_STENCIL_OPS = TCBOUND_MAT_OPS + 1;
+// Rows of the log: products with vectors as those of aijtcbound, and sweeps by the same kernels.
+constexpr int TCBOUND_STENCIL_RELAX = TCBOUND_MULT_TRANSPOSE_ADD + 1, TCBOUND_STENCIL_OPS = TCBOUND_STENCIL_RELAX + 1;
 
 // In Mat::data of a stenciltcbound matrix.
 struct Mat_StencilTCBound {
