@@ -1,5 +1,6 @@
 // Jacobians by finite differences with coloring (MatFDColoring) for stenciltcbound. PETSc's code for AIJ makes them: it writes through
 // pointers into an AIJ matrix of the same DMDA and ends with an assembly of the matrix that was asked for, which takes the values over.
+// Where the matrix rather than the DMDA is to be colored (MatColoring), that matrix is shown.
 #include "stenciltcbound.h"
 
 #include <cstring>
@@ -108,7 +109,48 @@ PetscErrorCode MatStencilTCBoundTakeColored(Mat A) {
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+// Of all ranks. On one rank MatGetRowIJ() and those below tell the structure instead.
+static PetscErrorCode MatGetSeqNonzeroStructure_StencilTCBound(Mat A, Mat *structure) {
+  PetscFunctionBegin;
+  PetscCall(MakeColored(A));
+  PetscCall(MatGetSeqNonzeroStructure(StencilOf(A)->colored, structure));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatGetColumnIJ_StencilTCBound(Mat A, PetscInt shift, PetscBool symmetric, PetscBool compressed,
+                                                    PetscInt *n, const PetscInt *i[], const PetscInt *j[], PetscBool *done) {
+  PetscMPIInt size;
+
+  PetscFunctionBegin;
+  *done = PETSC_FALSE;
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)A), &size));
+  if (size > 1) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscUseTypeMethod(A, getdiagonalblock, &StencilOf(A)->block);
+  PetscCall(MatGetColumnIJ(StencilOf(A)->block, shift, symmetric, compressed, n, i, j, done));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatRestoreColumnIJ_StencilTCBound(Mat A, PetscInt shift, PetscBool symmetric, PetscBool compressed,
+                                                        PetscInt *n, const PetscInt *i[], const PetscInt *j[],
+                                                        PetscBool *done) {
+  PetscFunctionBegin;
+  PetscCall(MatRestoreColumnIJ(StencilOf(A)->block, shift, symmetric, compressed, n, i, j, done));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+// From the colors of AIJ's nodes, where rows of a cell are alike, to those of rows.
+static PetscErrorCode MatColoringPatch_StencilTCBound(Mat A, PetscInt colors, PetscInt n, ISColoringValue color[],
+                                                      ISColoring *coloring) {
+  PetscFunctionBegin;
+  PetscCall(MatColoringPatch(StencilOf(A)->block, colors, n, color, coloring));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 void MatStencilTCBoundSetColoringOperations(Mat A) {
+  A->ops->getseqnonzerostructure = MatGetSeqNonzeroStructure_StencilTCBound;
+  A->ops->getcolumnij = MatGetColumnIJ_StencilTCBound;
+  A->ops->restorecolumnij = MatRestoreColumnIJ_StencilTCBound;
+  A->ops->coloringpatch = MatColoringPatch_StencilTCBound;
   A->ops->fdcoloringcreate = MatFDColoringCreate_StencilTCBound;
   A->ops->fdcoloringsetup = MatFDColoringSetUp_StencilTCBound;
 }

@@ -275,8 +275,9 @@ static PetscErrorCode PCDestroy_TCBoundSweep(PC pc) {
    sweeps, and on several ranks there is one exchange of values for all of these; in two and three dimensions a ring around the grid, as
    wide as the stencil's radius, may have rows of one multiple of the identity (Dirichlet's conditions). The host takes stencils of up to
    49 points, CUDA cores those within 5 or 9 points in two dimensions and 7 or 27 in three. With any other `MATSTENCILTCBOUND` each sweep is
-   one pass over memory, and on one GPU so are two sweeps where 7 points in three dimensions vary. Other matrices take a product and vector operations for each sweep, and so does a preconditioner that is kept while the matrix changes (`PCSetReusePreconditioner()`): its sweeps are with the
-   new matrix, its diagonal and factors those of the old one. `-ksp_view` and `-info` say which it is, and why.
+   one pass over memory, and on one rank of a GPU so are two sweeps where 7 points in three dimensions vary. Other matrices take a product
+   and vector operations for each sweep, and so does a preconditioner that is kept while the matrix changes
+   (`PCSetReusePreconditioner()`): its sweeps are with the new matrix, its diagonal and factors those of the old one. `-ksp_view` and `-info` say which it is, and why.
 
    With `KSPRICHARDSON`, whose matrix preconditions itself, all iterations are done at once and without tests of convergence, as by
    `PCSOR`: as smoother by -mg_levels_ksp_type richardson -mg_levels_ksp_max_it 2 -mg_levels_pc_type tcboundsweep. With a monitor, a

@@ -3,6 +3,7 @@
 #include "mat/stencil_grids.h"
 
 inline PetscErrorCode destroy(ISColoring *o) { return ISColoringDestroy(o); }
+inline PetscErrorCode destroy(MatColoring *o) { return MatColoringDestroy(o); }
 inline PetscErrorCode destroy(MatFDColoring *o) { return MatFDColoringDestroy(o); }
 
 namespace {
@@ -83,6 +84,44 @@ PetscErrorCode cubic(void *, Vec x, Vec f, void *A) {
   PetscCall(VecRestoreArray(f, &to));
   PetscCall(VecRestoreArrayRead(x, &from));
   PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+// Of the matrix rather than of the DMDA: the same colors as AIJ's, also where this finds nodes.
+TEST_P(StencilSolvers, ColoringsOfTheMatrix) {
+  for (const Grid &g : {grid_of_components(2, 1, true, false), grid_of_components(2, 3, false, true),
+                        grid_of_components(3, 2, true, false), grid_of_components(3, 1, false, false)})
+    for (MatColoringType type : {MATCOLORINGSL, MATCOLORINGLF, MATCOLORINGID, MATCOLORINGNATURAL}) {
+      SCOPED_TRACE(g.describe() + ", " + type);
+      StencilPair            m(g, Fill::variable);
+      Handle<ISColoring>     colors[2];
+      const ISColoringValue *values[2];
+      PetscInt               rows[2], count[2];
+      for (int i = 0; i < 2; i++) {
+        Handle<MatColoring> coloring;
+        OK(MatColoringCreate(i ? m.aij : m.ours, &coloring));
+        OK(MatColoringSetType(coloring, type));
+        OK(MatColoringApply(coloring, &colors[i]));
+        OK(ISColoringGetColors(colors[i], &rows[i], &count[i], &values[i]));
+      }
+      EXPECT_EQ(rows[0], rows[1]);
+      EXPECT_EQ(count[0], count[1]);
+      EXPECT_GT(count[0], 1);
+      EXPECT_TRUE(std::equal(values[0], values[0] + rows[0], values[1]));
+      if (std::string(type) != MATCOLORINGSL) continue;
+      Handle<Mat> linear;
+      Handle<Vec> x;
+      OK(MatDuplicate(m.aij, MAT_COPY_VALUES, &linear));
+      OK(MatCreateVecs(m.aij, &x, nullptr));
+      randomize(x, 5);
+      for (Mat J : {static_cast<Mat>(m.ours), static_cast<Mat>(m.aij)}) {
+        Handle<MatFDColoring> c;
+        OK(MatFDColoringCreate(J, colors[0], &c));
+        OK(MatFDColoringSetFunction(c, (MatFDColoringFn *)cubic, static_cast<Mat>(linear)));
+        OK(MatFDColoringSetUp(J, colors[0], c));
+        OK(MatFDColoringApply(J, c, x, nullptr));
+      }
+      EXPECT_TRUE(everywhere(same_rows(m.ours, m.aij)));
+    }
 }
 
 // The same function, steps and code make the same bits.
