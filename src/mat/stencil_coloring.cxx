@@ -109,7 +109,7 @@ PetscErrorCode MatStencilTCBoundTakeColored(Mat A) {
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-// Of all ranks. On one rank MatGetRowIJ() and those below tell the structure instead.
+// Of all ranks. On one rank MatGetRowIJ() and MatGetColumnIJ() tell the structure instead.
 static PetscErrorCode MatGetSeqNonzeroStructure_StencilTCBound(Mat A, Mat *structure) {
   PetscFunctionBegin;
   PetscCall(MakeColored(A));
@@ -117,39 +117,21 @@ static PetscErrorCode MatGetSeqNonzeroStructure_StencilTCBound(Mat A, Mat *struc
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode MatGetColumnIJ_StencilTCBound(Mat A, PetscInt shift, PetscBool symmetric, PetscBool compressed,
-                                                    PetscInt *n, const PetscInt *i[], const PetscInt *j[], PetscBool *done) {
-  PetscMPIInt size;
-
-  PetscFunctionBegin;
-  *done = PETSC_FALSE;
-  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)A), &size));
-  if (size > 1) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscUseTypeMethod(A, getdiagonalblock, &StencilOf(A)->block);
-  PetscCall(MatGetColumnIJ(StencilOf(A)->block, shift, symmetric, compressed, n, i, j, done));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatRestoreColumnIJ_StencilTCBound(Mat A, PetscInt shift, PetscBool symmetric, PetscBool compressed,
-                                                        PetscInt *n, const PetscInt *i[], const PetscInt *j[],
-                                                        PetscBool *done) {
-  PetscFunctionBegin;
-  PetscCall(MatRestoreColumnIJ(StencilOf(A)->block, shift, symmetric, compressed, n, i, j, done));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 // From the colors of AIJ's nodes, where rows of a cell are alike, to those of rows.
 static PetscErrorCode MatColoringPatch_StencilTCBound(Mat A, PetscInt colors, PetscInt n, ISColoringValue color[],
                                                       ISColoring *coloring) {
+  Mat block = StencilOf(A)->block;
+
   PetscFunctionBegin;
-  PetscCall(MatColoringPatch(StencilOf(A)->block, colors, n, color, coloring));
+  if (block) // whose structure MatGetRowIJ() has shown
+    PetscCall(MatColoringPatch(block, colors, n, color, coloring));
+  else
+    PetscCall(ISColoringCreate(PetscObjectComm((PetscObject)A), colors, n, color, PETSC_OWN_POINTER, coloring));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 void MatStencilTCBoundSetColoringOperations(Mat A) {
   A->ops->getseqnonzerostructure = MatGetSeqNonzeroStructure_StencilTCBound;
-  A->ops->getcolumnij = MatGetColumnIJ_StencilTCBound;
-  A->ops->restorecolumnij = MatRestoreColumnIJ_StencilTCBound;
   A->ops->coloringpatch = MatColoringPatch_StencilTCBound;
   A->ops->fdcoloringcreate = MatFDColoringCreate_StencilTCBound;
   A->ops->fdcoloringsetup = MatFDColoringSetUp_StencilTCBound;

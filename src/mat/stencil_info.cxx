@@ -29,9 +29,10 @@ static PetscErrorCode ViewInfo(Mat A, PetscViewer viewer) {
   PetscCall(PetscViewerFlush(viewer));
   PetscCall(PetscViewerASCIIPopSynchronized(viewer));
   if (A->assembled && t->sweeps) // the same on all ranks
-    PetscCall(PetscViewerASCIIPrintf(viewer, "  several steps a pass: powers %s; relaxations %s\n",
-                                     t->sweeps->describe(t->sweeps->why_not).c_str(),
-                                     t->sweeps->describe(t->sweeps->why_not_relaxing).c_str()));
+    PetscCall(PetscViewerASCIIPrintf(
+      viewer, "  several steps a pass: powers %s; relaxations %s\n", t->sweeps->describe(t->sweeps->why_not).c_str(),
+      t->format && t->format->most_sweeps() > 1 ? ("by " + t->kernel->name()).c_str()
+                                                : t->sweeps->describe(t->sweeps->why_not_relaxing).c_str()));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -300,9 +300,13 @@ static PetscErrorCode MatCreateSubMatrices_StencilTCBound(Mat A, PetscInt n, con
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-// Orderings ask for the structure. On one rank only, where the diagonal block is the matrix.
-static PetscErrorCode MatGetRowIJ_StencilTCBound(Mat A, PetscInt shift, PetscBool symmetric, PetscBool compressed, PetscInt *n,
-                                                 const PetscInt *i[], const PetscInt *j[], PetscBool *done) {
+// Orderings and colorings ask for the structure, by rows or by columns. On one rank only, where the diagonal block is the matrix.
+using GetIJ = PetscErrorCode (*)(Mat, PetscInt, PetscBool, PetscBool, PetscInt *, const PetscInt *[], const PetscInt *[],
+                                 PetscBool *);
+
+template <GetIJ get>
+static PetscErrorCode MatGetIJ_StencilTCBound(Mat A, PetscInt shift, PetscBool symmetric, PetscBool compressed, PetscInt *n,
+                                              const PetscInt *i[], const PetscInt *j[], PetscBool *done) {
   Mat         block = NULL;
   PetscMPIInt size;
 
@@ -311,14 +315,15 @@ static PetscErrorCode MatGetRowIJ_StencilTCBound(Mat A, PetscInt shift, PetscBoo
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)A), &size));
   if (size > 1) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatGetDiagonalBlock_StencilTCBound(A, &block));
-  PetscCall(MatGetRowIJ(block, shift, symmetric, compressed, n, i, j, done));
+  PetscCall((*get)(block, shift, symmetric, compressed, n, i, j, done));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode MatRestoreRowIJ_StencilTCBound(Mat A, PetscInt shift, PetscBool symmetric, PetscBool compressed,
-                                                     PetscInt *n, const PetscInt *i[], const PetscInt *j[], PetscBool *done) {
+template <GetIJ restore>
+static PetscErrorCode MatRestoreIJ_StencilTCBound(Mat A, PetscInt shift, PetscBool symmetric, PetscBool compressed, PetscInt *n,
+                                                  const PetscInt *i[], const PetscInt *j[], PetscBool *done) {
   PetscFunctionBegin;
-  PetscCall(MatRestoreRowIJ(StencilOf(A)->block, shift, symmetric, compressed, n, i, j, done));
+  PetscCall((*restore)(StencilOf(A)->block, shift, symmetric, compressed, n, i, j, done));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -390,8 +395,10 @@ PetscErrorCode MatStencilTCBoundSetOperations(Mat A) {
   A->ops->getdiagonalblock = MatGetDiagonalBlock_StencilTCBound;
   A->ops->createsubmatrix = MatCreateSubMatrix_StencilTCBound;
   A->ops->createsubmatrices = MatCreateSubMatrices_StencilTCBound;
-  A->ops->getrowij = MatGetRowIJ_StencilTCBound;
-  A->ops->restorerowij = MatRestoreRowIJ_StencilTCBound;
+  A->ops->getrowij = MatGetIJ_StencilTCBound<MatGetRowIJ>;
+  A->ops->restorerowij = MatRestoreIJ_StencilTCBound<MatRestoreRowIJ>;
+  A->ops->getcolumnij = MatGetIJ_StencilTCBound<MatGetColumnIJ>;
+  A->ops->restorecolumnij = MatRestoreIJ_StencilTCBound<MatRestoreColumnIJ>;
   A->ops->convertfrom = MatConvertFrom_StencilTCBound;
   A->ops->view = MatView_StencilTCBound;
   A->ops->getinfo = MatGetInfo_StencilTCBound;

@@ -225,15 +225,14 @@ PetscErrorCode PCSetFromOptions_TCBoundSweep(PC pc, PetscOptionItems PetscOption
 }
 
 static PetscErrorCode ViewFusion(PC pc, PetscViewer viewer) {
-  const PC_TCBoundSweep *s = SweepOf(pc);
-  TCBoundStencilSweeps  *sweeps;
-  const char            *why_not;
-  PetscInt               most = 1;
+  TCBoundStencilSweeps *sweeps;
+  const char           *why_not;
+  PetscInt              most = 1;
 
   PetscFunctionBegin;
   PetscCall(PCTCBoundSweepIsFused(pc, pc->pmat, &sweeps, &why_not));
-  if (sweeps && !s->constant) PetscCall(MatStencilTCBoundMostSweeps(pc->pmat, &most));
-  if (why_not && most > 1) {
+  if (why_not && sweeps) PetscCall(PCTCBoundSweepGetMost(pc, pc->pmat, &most));
+  if (most > 1) {
     PetscCall(PetscViewerASCIIPrintf(viewer, "  fused: %s, up to %" PetscInt_FMT " sweeps a pass over memory\n",
                                      StencilOf(pc->pmat)->kernel->name().c_str(), most));
     PetscFunctionReturn(PETSC_SUCCESS);

@@ -27,6 +27,14 @@ PetscErrorCode PCTCBoundSweepIsFused(PC pc, Mat A, TCBoundStencilSweeps **sweeps
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+// The kernel for two sweeps wants the inverse of a diagonal that varies.
+PetscErrorCode PCTCBoundSweepGetMost(PC pc, Mat A, PetscInt *most) {
+  PetscFunctionBegin;
+  *most = 1;
+  if (!SweepOf(pc)->constant) PetscCall(MatStencilTCBoundMostSweeps(A, most));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 // An error on all ranks that names the first row without a diagonal entry to divide by; else its inverse.
 static PetscErrorCode InvertDiagonal(PC pc) {
   PC_TCBoundSweep *s = SweepOf(pc);
@@ -75,6 +83,7 @@ static PetscErrorCode PCSetUp_TCBoundSweep(PC pc) {
   PC_TCBoundSweep      *s = SweepOf(pc);
   TCBoundStencilSweeps *sweeps;
   const char           *why_not;
+  PetscInt              most = 1;
 
   PetscFunctionBegin;
   PetscCheck(pc->pmat->rmap->n == pc->pmat->cmap->n, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ,
@@ -86,10 +95,12 @@ static PetscErrorCode PCSetUp_TCBoundSweep(PC pc) {
   PetscCall(PetscObjectGetId((PetscObject)pc->pmat, &s->id));
   PetscCall(PetscObjectStateGet((PetscObject)pc->pmat, &s->state));
   PetscCall(PCTCBoundSweepIsFused(pc, pc->pmat, &sweeps, &why_not));
+  if (why_not && sweeps) PetscCall(PCTCBoundSweepGetMost(pc, pc->pmat, &most));
   PetscCall(PetscInfo(pc, "Sweeps %s%s\n",
-                      !why_not ? "are fused by "
-                      : sweeps ? "take a pass each: "
-                               : "take several passes each: ",
+                      !why_not   ? "are fused by "
+                      : most > 1 ? "take a pass for two: "
+                      : sweeps   ? "take a pass each: "
+                                 : "take several passes each: ",
                       why_not ? why_not : sweeps->sweeper->name().c_str()));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -129,11 +140,11 @@ static PetscErrorCode SweepByStencil(PC pc, Mat A, PetscInt its, bool from_zero,
   const PetscInt         sweeps = its * static_cast<PetscInt>(s->factors.size());
   const Vec              inverse = s->constant ? NULL : s->inverse;
   std::vector<PetscReal> factors;
-  PetscInt               most = 1;
+  PetscInt               most;
 
   PetscFunctionBegin;
   if (!s->work) PetscCall(VecDuplicate(s->inverse, &s->work));
-  if (inverse) PetscCall(MatStencilTCBoundMostSweeps(A, &most));
+  PetscCall(PCTCBoundSweepGetMost(pc, A, &most));
   for (PetscInt i = 0; i < its; i++) TCBoundCallCXX(factors.insert(factors.end(), s->factors.begin(), s->factors.end()));
   if (!inverse)
     for (PetscReal &factor : factors) factor /= s->diagonal;
@@ -277,7 +288,8 @@ static PetscErrorCode PCDestroy_TCBoundSweep(PC pc) {
    49 points, CUDA cores those within 5 or 9 points in two dimensions and 7 or 27 in three. With any other `MATSTENCILTCBOUND` each sweep is
    one pass over memory, and on one rank of a GPU so are two sweeps where 7 points in three dimensions vary. Other matrices take a product
    and vector operations for each sweep, and so does a preconditioner that is kept while the matrix changes
-   (`PCSetReusePreconditioner()`): its sweeps are with the new matrix, its diagonal and factors those of the old one. `-ksp_view` and `-info` say which it is, and why.
+   (`PCSetReusePreconditioner()`): its sweeps are with the new matrix, its diagonal and factors those of the old one. `-ksp_view` and
+   `-info` say which it is, and why.
 
    With `KSPRICHARDSON`, whose matrix preconditions itself, all iterations are done at once and without tests of convergence, as by
    `PCSOR`: as smoother by -mg_levels_ksp_type richardson -mg_levels_ksp_max_it 2 -mg_levels_pc_type tcboundsweep. With a monitor, a

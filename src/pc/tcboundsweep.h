@@ -44,3 +44,5 @@ PETSC_INTERN PetscErrorCode PCTCBoundSweepFindFactors(PC pc);
 // Whether sweeps with the preconditioner's matrix, or its transpose A, are fused; if not, *why_not is a clause that says why, valid until
 // the matrix changes, else NULL. Where *sweeps is there all the same, a sweep with its update is one pass over memory.
 PETSC_INTERN PetscErrorCode PCTCBoundSweepIsFused(PC pc, Mat A, TCBoundStencilSweeps **sweeps, const char **why_not);
+// How many sweeps are one pass there.
+PETSC_INTERN PetscErrorCode PCTCBoundSweepGetMost(PC pc, Mat A, PetscInt *most);
